@@ -1,0 +1,37 @@
+# Each target sets up what it needs; a fresh clone needs Python 3.11 or newer and nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check bench clean
+.DEFAULT_GOAL := demo
+
+$(READY): setup.py constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/sbertkit demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict sbertkit
+	$(BIN)/mypy tests eval examples setup.py
+	$(BIN)/lint-imports
+
+# Long: nothing else should run on the cores meanwhile. SBERTKIT_DATA names the data sets.
+bench: $(READY)
+	$(BIN)/python -m pytest -m slow
+	$(BIN)/python eval/bench_encode.py
+	$(BIN)/python eval/bench_index_memory.py
+	$(BIN)/python eval/sts.py
+	$(BIN)/python eval/tables.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,75 @@
+"""The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
+
+import logging
+import sys
+from collections.abc import Sequence
+
+import click
+
+from sbertkit import __version__
+from sbertkit.cli.demo import demo
+from sbertkit.cli.encode import encode, similarity
+from sbertkit.cli.evaluate import evaluate
+from sbertkit.cli.index import index, info, verify
+from sbertkit.cli.output import without_controls
+from sbertkit.cli.search import search
+from sbertkit.errors import SbertkitError
+
+_INTERRUPTED = 130
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    commands=[encode, similarity, index, search, info, verify, evaluate, demo],
+)
+@click.version_option(__version__, "--version", message="%(prog)s %(version)s")
+def app() -> None:
+    r"""Sentence embeddings, durable semantic search, and numbers that can be trusted.
+
+    \b
+    Example:
+      sbertkit demo
+      sbertkit index corpus.txt
+      sbertkit search indexes/corpus "a person having a meal"
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits.
+
+    Exit status: 0 success; 1 refused input or failed check; 2 wrong usage; 130 Ctrl-C.
+
+    Args:
+        arguments: The arguments after the program's name; ``None`` takes those of the process.
+    """
+    _show_warnings()
+    try:
+        status = app.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="sbertkit",
+            standalone_mode=False,
+        )
+    except SbertkitError as error:
+        click.echo(f"sbertkit: error: {without_controls(str(error))}", err=True)
+        status = 1
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("sbertkit: interrupted", err=True)
+        status = _INTERRUPTED
+    sys.exit(status or 0)
+
+
+class _WarningHandler(logging.Handler):
+    """Prints each record as one line on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints the record."""
+        click.echo(f"warning: {without_controls(record.getMessage())}", err=True)
+
+
+def _show_warnings() -> None:
+    logger = logging.getLogger("sbertkit")
+    logger.handlers = [_WarningHandler(logging.WARNING)]
+    logger.propagate = False

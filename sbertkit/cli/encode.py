@@ -1,0 +1,89 @@
+"""``encode`` and ``similarity``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sbertkit.cli.options import (
+    encoder_loader,
+    encoder_options,
+    quiet_option,
+    read_options,
+    reading,
+)
+from sbertkit.cli.output import print_line
+from sbertkit.errors import InputError
+
+
+@click.command()
+@click.argument("source", metavar="INPUT")
+@click.option("-o", "--output", required=True, metavar="OUT", help="A .npy or .parquet file.")
+@encoder_options
+@read_options
+@quiet_option
+def encode(source: str, output: str, quiet: bool, **options: Any) -> None:
+    r"""Encode a corpus to a file of vectors.
+
+    INPUT is a corpus as for index, or - for standard input. A .npy file holds a float32 matrix with
+    a row for each document, in order, blank ones too; a .parquet file has the columns id, text and
+    vector.
+
+    \b
+    Example:
+      sbertkit encode sentences.txt -o sentences.npy
+      sbertkit encode corpus.jsonl.gz -o corpus.parquet --model intfloat/e5-small-v2
+    """
+    from sbertkit.encoder import encode_corpus
+
+    report = encode_corpus(
+        encoder_loader(options), source, output, read=reading(options), progress=not quiet
+    )
+    print_line(
+        f"{report.rows:,} vectors in {output} ({report.seconds:.1f} s, "
+        f"{report.tokens_per_second:,.0f} tokens/s)"
+    )
+
+
+@click.command()
+@click.argument("first", metavar="TEXT")
+@click.argument("second", metavar="TEXT")
+@encoder_options
+def similarity(first: str, second: str, **options: Any) -> None:
+    r"""Print the cosine of two texts or files.
+
+    Files are compared line by line.
+
+    \b
+    Example:
+      sbertkit similarity "A man is eating." "Somebody has a meal."
+      sbertkit similarity questions.txt answers.txt
+    """
+    import numpy as np
+
+    left, right = _sides(first, second)
+    encoder = encoder_loader(options)()
+    vectors = encoder.encode([*left, *right])
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    for cosine in np.einsum("nd,nd->n", unit[: len(left)], unit[len(left) :]):
+        print_line(f"{cosine:.6f}")
+
+
+def _sides(first: str, second: str) -> tuple[list[str], list[str]]:
+    """The texts of both arguments, line by line where they name files."""
+    files = [Path(name).is_file() for name in (first, second)]
+    if not any(files):
+        return [first], [second]
+    if not all(files):
+        name, other = (first, second) if files[0] else (second, first)
+        raise InputError(f"{name} is a file and {other!r} is not; give two texts or two files")
+    from sbertkit.data.lines import read_lines
+
+    left, right = ([line.text for line in read_lines(name)] for name in (first, second))
+    if len(left) != len(right):
+        raise InputError(
+            f"{first} has {len(left)} lines and {second} has {len(right)}; "
+            "files are compared line by line and need as many"
+        )
+    return left, right

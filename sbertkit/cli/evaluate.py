@@ -1,0 +1,74 @@
+"""``eval``."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbertkit.cli.options import encoder_loader, encoder_options
+from sbertkit.cli.output import print_facts
+from sbertkit.storage import replace_file, storage_errors
+
+if TYPE_CHECKING:
+    from sbertkit.evaluation import StsResult
+
+
+@click.group(name="eval")
+def evaluate() -> None:
+    r"""Measure encoders and indexes.
+
+    \b
+    Example:
+      sbertkit eval sts stsb.tsv --model all-MiniLM-L6-v2 --split test
+    """
+
+
+@evaluate.command()
+@click.argument("file")
+@encoder_options
+@click.option(
+    "--split", metavar="SPLIT", help="By default test where there are several; all for every row."
+)
+@click.option("--json", "json_path", metavar="OUT", help="Write the result as JSON, too.")
+def sts(file: str, split: str | None, json_path: str | None, **options: Any) -> None:
+    r"""Compare cosines with gold scores of sentence pairs.
+
+    FILE is tab-separated: score, sentence, sentence, or with a header (split, score, sentence1,
+    sentence2). Spearman and Pearson are shown times 100.
+
+    \b
+    Example:
+      sbertkit eval sts stsb.tsv --model all-MiniLM-L6-v2 --split test --json stsb.json
+    """
+    from sbertkit.data.sts import read_sts
+    from sbertkit.evaluation import evaluate_sts
+
+    pairs = read_sts(file, split=split)
+    result = evaluate_sts(encoder_loader(options)(), pairs)
+    if json_path is not None:
+        text = json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
+        with storage_errors(json_path):
+            replace_file(Path(json_path), f"{text}\n".encode())
+    print_facts(_facts(result, options["model"]))
+
+
+def _facts(result: "StsResult", model: str) -> list[tuple[str, object]]:
+    undefined = f"undefined ({result.reason})"
+    facts: list[tuple[str, object]] = [
+        ("model", model),
+        ("file", result.source),
+        ("split", result.split or "none in the file"),
+        ("pairs", f"{result.pairs:,}"),
+        ("Spearman", undefined if result.spearman is None else f"{100 * result.spearman:.2f}"),
+    ]
+    if result.interval is not None:
+        low, high, level = result.interval
+        facts.append((f"{100 * level:.0f} % interval", f"{100 * low:.2f} to {100 * high:.2f}"))
+    facts += [
+        ("Pearson", undefined if result.pearson is None else f"{100 * result.pearson:.2f}"),
+        ("cut sentences", f"{result.truncated} of {result.sentences:,}"),
+    ]
+    if result.mean_random_cosine is not None:
+        facts.append(("cosine of random pairs", f"{result.mean_random_cosine:.3f}"))
+    return facts

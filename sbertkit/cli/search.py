@@ -1,0 +1,100 @@
+"""``search``."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.output import json_line, print_line, print_table
+from sbertkit.errors import InputError
+
+if TYPE_CHECKING:
+    from sbertkit.retrieval import Hit
+
+Hits = Sequence[Sequence["Hit"]]
+
+_RUN_NAME = "sbertkit"
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("queries", metavar="QUERY...", nargs=-1, required=True)
+@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits a query.")
+@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
+@click.option(
+    "--mode", type=click.Choice(("dense",)), default="dense", help="dense: cosine of the vectors."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("table", "jsonl", "trec")),
+    default="table",
+    show_default=True,
+)
+@click.option("--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or mps.")
+def search(
+    directory: str,
+    queries: tuple[str, ...],
+    k: int,
+    model: str | None,
+    mode: str,
+    output_format: str,
+    device: str,
+) -> None:
+    r"""Search the index DIR.
+
+    Every QUERY is one query; - reads one per line from standard input.
+
+    \b
+    Example:
+      sbertkit search indexes/corpus "a person having a meal"
+      sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
+    """
+    from sbertkit.retrieval import SearchIndex
+
+    texts = list(_query_texts(queries))
+    with SearchIndex.open(directory, model=model, device=device) as opened:
+        hits = opened.search_batch(texts, k, mode=mode)
+    _PRINTERS[output_format](texts, hits)
+
+
+def _query_texts(queries: Sequence[str]) -> Iterator[str]:
+    from sbertkit.data.lines import read_lines
+
+    for query in queries:
+        if query == "-":
+            yield from (line.text for line in read_lines("-"))
+        else:
+            yield query
+
+
+def _print_tables(queries: Sequence[str], hits: Hits) -> None:
+    for query, found in zip(queries, hits, strict=True):
+        rows = ((rank, f"{hit.score:.4f}", hit.id, hit.text) for rank, hit in enumerate(found, 1))
+        print_table(("rank>", "score>", "id", "text"), rows, title=query)
+
+
+def _print_jsonl(queries: Sequence[str], hits: Hits) -> None:
+    for number, (query, found) in enumerate(zip(queries, hits, strict=True), 1):
+        for rank, hit in enumerate(found, 1):
+            line = {"query": query, "query_id": number, "rank": rank, **hit._asdict()}
+            print_line(json_line(line))
+
+
+def _print_trec(queries: Sequence[str], hits: Hits) -> None:
+    del queries
+    spaced = next((hit.id for found in hits for hit in found if hit.id.split() != [hit.id]), None)
+    if spaced is not None:
+        raise InputError(
+            f"id {spaced!r} holds white space, which the trec format cannot; use --format jsonl"
+        )
+    for number, found in enumerate(hits, 1):
+        for rank, hit in enumerate(found, 1):
+            print_line(f"{number} Q0 {hit.id} {rank} {hit.score:.8f} {_RUN_NAME}")
+
+
+_PRINTERS: dict[str, Callable[[Sequence[str], Hits], None]] = {
+    "table": _print_tables,
+    "jsonl": _print_jsonl,
+    "trec": _print_trec,
+}

@@ -1,0 +1,102 @@
+"""Parquet corpora, read in small batches of rows."""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from sbertkit.data.documents import ReadOptions, ReadReport
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.records import BadLine, Record, record_from
+from sbertkit.data.streams import open_seekable, source_name
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError, MissingDependency
+
+_ROWS = 256
+_BUFFER = 1 << 20  # bytes read ahead for a column
+
+
+def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:  # noqa: ARG001
+    """A record a row, from the columns ``text`` and ``id``; without an id the row's number is it.
+
+    Raises:
+        InputError: Not Parquet, damaged, or without a column ``text``.
+        MissingDependency: pyarrow is not installed.
+    """
+    row = 0
+    with open_seekable(path) as stream:
+        for batch in _batches(stream, source_name(path)):
+            for fields in _rows(batch):
+                row += 1
+                try:
+                    if isinstance(fields, BadRecordError):
+                        raise fields
+                    yield record_from(fields, row, default_id=str(row))
+                except BadRecordError as error:
+                    yield BadLine(row, error.reason)
+
+
+def _batches(stream: BinaryIO, name: str) -> Iterator[Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingDependency(
+            f"{name}: Parquet files need pyarrow; pip install pyarrow"
+        ) from error
+    try:
+        file = parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        _check_columns(file.schema_arrow.names, name)
+        for batch in file.iter_batches(batch_size=_ROWS):
+            yield _in_microseconds(batch)
+    except pa.ArrowException as error:
+        raise _damaged(name, error) from error
+    except OSError as error:
+        if error.errno is not None:  # the system's; Arrow raises OSError for damage, too
+            raise
+        raise _damaged(name, error) from error
+
+
+def _damaged(name: str, error: Exception) -> InputError:
+    reason = printable(str(error).split("\n")[0], 200)
+    return InputError(f"{name}: not a readable Parquet file ({reason}); get it again")
+
+
+def _check_columns(names: list[str], name: str) -> None:
+    found = printable(", ".join(names), 200)
+    if "text" not in names:
+        raise InputError(f"{name}: expected a column 'text', found {found}; rename the column")
+    if len(set(names)) < len(names):
+        raise InputError(f"{name}: a column name is there twice ({found}); rename it")
+
+
+def _in_microseconds(batch: Any) -> Any:
+    """The batch with times to the microsecond, the finest that Python has without pandas."""
+    import pyarrow as pa
+
+    columns = []
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+        elif pa.types.is_duration(kind) and kind.unit == "ns":
+            column = column.cast(pa.duration("us"), safe=False)
+        elif pa.types.is_time64(kind) and kind.unit == "ns":
+            column = column.cast(pa.time64("us"), safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | BadRecordError]:
+    try:
+        rows = batch.to_pylist()
+    except (ValueError, OverflowError):
+        # one value that Python cannot hold (year 10000, bytes that are not UTF-8) fails them all
+        rows = [_row(batch.slice(i, 1)) for i in range(batch.num_rows)]
+    yield from rows
+
+
+def _row(batch: Any) -> dict[str, Any] | BadRecordError:
+    try:
+        fields: dict[str, Any] = batch.to_pylist()[0]
+    except (ValueError, OverflowError) as error:
+        return BadRecordError(f"a value cannot be read ({printable(str(error))})")
+    return fields

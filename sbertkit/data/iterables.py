@@ -1,0 +1,69 @@
+"""Corpora from memory: documents, mappings and pairs that Python code hands over."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sbertkit.data.documents import Document, ReadReport, SourcedDocument
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.records import Record, admit, record_from
+from sbertkit.errors import InputError, InputTypeError
+
+_EXPECTED = "expected a Document, a mapping with 'id' and 'text', or a tuple (id, text)"
+
+
+def documents_from(
+    records: Iterable[Document | Mapping[str, Any] | tuple[str, str]],
+    report: ReadReport | None = None,
+) -> Iterator[SourcedDocument]:
+    """The documents of an iterable, one at a time, each with its row from 0.
+
+    Blank texts and unpaired surrogates are treated as in `read_corpus`; there is no option to
+    skip bad records.
+
+    Args:
+        records: Documents; mappings, whose other keys become metadata; or pairs (id, text).
+        report: Filled while documents are drawn.
+
+    Raises:
+        InputError: A record without id or text, or with values that are not accepted.
+        InputTypeError: Not an iterable of records, or a value of the wrong type.
+    """
+    if isinstance(records, str | bytes | os.PathLike | Mapping) or not isinstance(
+        records, Iterable
+    ):
+        found = type(records).__name__
+        raise InputTypeError(
+            f"expected an iterable of documents, found one {found}; put a single record into a"
+            " list, read a file by its path with read_corpus"
+        )
+    return _documents(records, ReadReport() if report is None else report)
+
+
+def _documents(records: Iterable[object], report: ReadReport) -> Iterator[SourcedDocument]:
+    for row, value in enumerate(records):
+        try:
+            document = admit(_record(value, row), report)
+        except BadRecordError as error:
+            kind = InputTypeError if error.wrong_type else InputError
+            raise kind(
+                f"row {row} ({type(value).__name__}): {error.reason}; {_EXPECTED}"
+            ) from error
+        if document is not None:
+            yield SourcedDocument(document, row)
+
+
+def _record(value: object, row: int) -> Record:
+    if isinstance(value, Document):
+        metadata: object = value.metadata
+        if not isinstance(metadata, Mapping):
+            found = type(metadata).__name__
+            raise BadRecordError(f"metadata must be a mapping, found {found}", wrong_type=True)
+        return Record(row, value.id, value.text, metadata)
+    if isinstance(value, Mapping):
+        return record_from(value, row)
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise BadRecordError(f"a tuple of {len(value)}")
+        return Record(row, value[0], value[1], {})
+    raise BadRecordError("not a record", wrong_type=True)

@@ -1,0 +1,146 @@
+"""Files, gzip files and standard input as streams of bytes, with errors that name them."""
+
+import gzip
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError, InputTypeError, MissingFile, SbertkitError, StorageError
+
+STDIN = "-"
+"""The source that means standard input."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def source_path(source: str | os.PathLike[str]) -> str:
+    """The path of a source as a str, or ``-`` for standard input.
+
+    Raises:
+        InputError: An empty path, or one with a NUL.
+        InputTypeError: Neither a str nor a path of str.
+    """
+    path: object = os.fspath(source) if isinstance(source, os.PathLike) else source
+    if not isinstance(path, str):
+        found = type(source).__name__
+        raise InputTypeError(f"expected the path of a file or folder as str or Path, found {found}")
+    try:
+        named = bool(path) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise InputError(f"expected the path of a file or folder, found {path!r}")
+    return path
+
+
+def source_name(path: str) -> str:
+    """What messages call a source: its path, or ``standard input``."""
+    return "standard input" if path == STDIN else printable(path, 500)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a source is a folder.
+
+    Raises:
+        MissingFile: Nothing is there.
+        StorageError: It cannot be looked at.
+    """
+    if path == STDIN:
+        return False
+    with reading(path):
+        # os.stat and not Path.is_dir, which answers False for what is missing
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """A context in which failures to read become errors that name the source.
+
+    Raises:
+        MissingFile: The file does not exist.
+        InputError: A folder, or a gzip stream that is cut or damaged.
+        StorageError: Any other failure of the system.
+    """
+    name = source_name(path)
+    try:
+        yield
+    except SbertkitError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingFile(f"{name}: no such file or folder; check the path") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{name}: expected a file, found a folder") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{name}: broken gzip stream ({error}); the file is cut or damaged, get it again"
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"{name}: cannot be read ({reason})") from error
+
+
+@contextmanager
+def open_bytes(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The bytes of a source, unpacked when its name ends in ``.gz``; ``-`` is standard input.
+
+    Raises:
+        InputError: A folder, a file named .gz that is not gzip, or a broken gzip stream.
+        MissingFile: The file does not exist.
+        StorageError: The file cannot be read.
+    """
+    path = source_path(source)
+    with reading(path), ExitStack() as stack:
+        if path == STDIN:
+            yield _standard_input()
+        elif not _is_packed(path):
+            yield stack.enter_context(Path(path).open("rb"))
+        else:
+            packed = stack.enter_context(Path(path).open("rb"))
+            if packed.peek(2)[:2] != _GZIP_MAGIC:
+                raise InputError(
+                    f"{source_name(path)}: not a gzip file although its name ends in .gz;"
+                    " rename it or get it again"
+                )
+            unpacked = stack.enter_context(gzip.GzipFile(fileobj=packed, mode="rb"))
+            # GzipFile's own readline is Python code, a buffer around it is many times faster
+            yield stack.enter_context(io.BufferedReader(cast(io.RawIOBase, unpacked)))
+
+
+@contextmanager
+def open_seekable(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The bytes of a source that can be read in any order; copied to a temporary file if need be.
+
+    Raises:
+        InputError: As `open_bytes`.
+        MissingFile: The file does not exist.
+        StorageError: The file cannot be read, or there is no room for the copy.
+    """
+    path = source_path(source)
+    with open_bytes(path) as stream:
+        if path != STDIN and not _is_packed(path) and stream.seekable():
+            yield stream
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(stream, copy, 1 << 20)
+            copy.seek(0)
+            yield cast(BinaryIO, copy)
+
+
+def _is_packed(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _standard_input() -> BinaryIO:
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise InputError("standard input: not open for bytes; name a file instead of -")
+    return cast(BinaryIO, stream)

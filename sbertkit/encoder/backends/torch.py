@@ -1,0 +1,88 @@
+"""The torch backend: CPU with one single-thread stream a core, CUDA or MPS with one stream."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.batching import Batch
+from sbertkit.encoder.network import Network
+from sbertkit.errors import InputError
+
+_BATCH_TOKENS = {"cpu": 1_024, "mps": 8_192, "cuda": 32_768}
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; ``auto`` takes CUDA, then MPS, then the CPU.
+
+    Raises:
+        InputError: There is no such device here.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            name = "cuda"
+        elif torch.backends.mps.is_available():
+            name = "mps"
+        else:
+            name = "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {name!r} cannot be used here: {reason}") from error
+    return device
+
+
+class TorchBackend:
+    """Runs a network with torch in float32.
+
+    Args:
+        network: The network, which is moved to the device.
+        device: Where to run.
+    """
+
+    def __init__(self, network: Network, device: torch.device) -> None:
+        self._network = network.to(device)
+        self._device = device
+        self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
+
+    def run(
+        self,
+        plan: Sequence[npt.NDArray[np.int64]],
+        pad: Callable[[npt.NDArray[np.int64]], Batch],
+        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
+    ) -> None:
+        """Runs all batches of a plan; see `Backend.run`."""
+
+        def run_one(rows: npt.NDArray[np.int64]) -> None:
+            deliver(rows, self._embed(pad(rows)))
+
+        threads = torch.get_num_threads()
+        if self._device.type != "cpu" or threads == 1 or len(plan) < 2 * threads:
+            for rows in plan:
+                run_one(rows)
+            return
+        # One thread a batch keeps every core busy without the waits of a shared matrix product.
+        try:
+            with ThreadPoolExecutor(
+                threads, "sbertkit-encode", initializer=torch.set_num_threads, initargs=(1,)
+            ) as streams:
+                for _ in streams.map(run_one, plan):
+                    pass
+        finally:
+            # The count of some math libraries is global, so that the streams have changed it here.
+            torch.set_num_threads(threads)
+
+    def _embed(self, batch: Batch) -> Vectors:
+        with torch.inference_mode():
+            vectors = self._network(
+                torch.from_numpy(batch.input_ids).to(self._device),
+                torch.from_numpy(batch.mask).to(self._device),
+                None if batch.types is None else torch.from_numpy(batch.types).to(self._device),
+            )
+            result: Vectors = vectors.float().cpu().numpy()
+        return result

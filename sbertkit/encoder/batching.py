@@ -1,0 +1,76 @@
+"""Token ids to padded batches: alike lengths together, as many as a token budget allows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder.tokenization import SpecialTokens, Tokens
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A padded batch.
+
+    Attributes:
+        rows: Places of the texts in the list that was batched, (B,).
+        input_ids: Token ids, (B, T).
+        mask: 1 for real tokens, 0 for padding, (B, T).
+        types: Token types, (B, T), for models that take them.
+    """
+
+    rows: Int64
+    input_ids: Int64
+    mask: Int64
+    types: Int64 | None
+
+
+def plan_batches(lengths: Sequence[int], budget: int) -> list[Int64]:
+    """Rows of each batch, longest texts first; a batch padded to its longest fits the budget.
+
+    Args:
+        lengths: Token counts.
+        budget: Tokens a batch with its padding; a longer text has a batch of its own.
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    batches = []
+    start = 0
+    while start < len(order):
+        rows = max(1, budget // max(1, lengths[order[start]]))
+        batches.append(order[start : start + rows])
+        start += rows
+    return batches
+
+
+@dataclass(frozen=True, slots=True)
+class Padder:
+    """Builds padded batches as a model wants them."""
+
+    pad_id: int
+    side: Literal["left", "right"]
+    special: SpecialTokens
+    gives_types: bool
+
+    def pad(self, tokens: Sequence[Tokens], rows: Int64) -> Batch:
+        """The batch of those rows."""
+        width = max(len(tokens[row].ids) for row in rows)
+        input_ids = np.full((len(rows), width), self.pad_id, dtype=np.int64)
+        mask = np.zeros((len(rows), width), dtype=np.int64)
+        types = np.zeros((len(rows), width), dtype=np.int64) if self.gives_types else None
+        for place, row in enumerate(rows):
+            ids = tokens[row].ids
+            start = width - len(ids) if self.side == "left" else 0
+            input_ids[place, start : start + len(ids)] = ids
+            mask[place, start : start + len(ids)] = 1
+            if types is not None:
+                types[place, start : start + len(ids)] = self._types_of(len(ids))
+        return Batch(rows, input_ids, mask, types)
+
+    def _types_of(self, count: int) -> list[int]:
+        special = self.special
+        inner = count - len(special)
+        return [*special.before_types, *([special.text_type] * inner), *special.after_types]

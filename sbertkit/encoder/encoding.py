@@ -1,0 +1,205 @@
+"""One pass over texts: check, tokenize, batch, run, and put the vectors in order."""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sized
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
+from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.encoder.batching import Padder, plan_batches
+from sbertkit.encoder.report import EncodeReport
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.progress import Advance, track
+
+logger = logging.getLogger(__name__)
+
+_POOL_TEXTS = 8_192
+_POOL_CHARS = 16_000_000
+"""A pool is sorted by length as a whole: large enough for full batches, bounded in memory."""
+
+
+def length_of(texts: object) -> int | None:
+    """How many texts there are, where that is known before they are drawn."""
+    try:
+        return len(texts) if isinstance(texts, Sized) else None
+    except TypeError:  # an array without dimensions
+        return None
+
+
+def _rows_of(texts: object) -> Iterator[object]:
+    """The rows of what was given as texts, each still to be checked."""
+    found = f"expected an iterable of strings, found {type(texts).__name__}"
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):
+        raise InputTypeError(f"{found}; pass one column of it or a list of its texts")
+    if isinstance(texts, bytes | bytearray):  # their rows would be numbers
+        raise InputTypeError(f"{found}; decode it and pass a list of strings")
+    try:
+        return iter(texts)  # type: ignore[call-overload, no-any-return]  # also by __getitem__
+    except TypeError as error:
+        raise InputTypeError(found) from error
+
+
+class EncodingRun:
+    """Encodes the texts of one call, pool by pool, and keeps account of what it meets.
+
+    Args:
+        tokenizer: The encoder's tokenizer.
+        padder: Builds its batches.
+        backend: Runs them.
+        dim: Size of a vector.
+        max_tokens: Where texts are cut.
+        prompt: Put before every text.
+        batch_tokens: Tokens a batch; ``None`` for the backend's own choice.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        padder: Padder,
+        backend: Backend,
+        *,
+        dim: int,
+        max_tokens: int | None,
+        prompt: str,
+        batch_tokens: int | None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._padder = padder
+        self._backend = backend
+        self._dim = dim
+        self._max_tokens = max_tokens
+        self._prompt = prompt
+        self._batch_tokens = batch_tokens or backend.batch_tokens
+        self._rows = 0
+        self._truncated: list[int] = []
+        self._blank: list[int] = []
+        self._repaired: list[int] = []
+        self._duplicates = 0
+        self._tokens = 0
+        self._tokens_lost = 0
+        self._seconds = 0.0
+
+    def vectors(
+        self, texts: Iterable[str], *, total: int | None = None, progress: bool = False
+    ) -> Iterator[Vectors]:
+        """Vectors of the texts in order, one pool (n, dim) at a time; drawn once a run.
+
+        Args:
+            texts: The texts, read no further than one pool ahead.
+            total: How many there are, for the progress; by default `len(texts)` where it has one.
+            progress: Show progress on standard error.
+        """
+        started = time.perf_counter()
+        if total is None:
+            total = length_of(texts)
+        with track("encoding", total, shown=progress) as advance:
+            for pool in self._pools(texts):
+                vectors = self._encode_pool(pool, advance)
+                self._rows += len(pool)
+                yield vectors
+        self._seconds = time.perf_counter() - started
+        self._warn()
+
+    def report(self) -> EncodeReport:
+        """The account of the texts whose vectors have been drawn."""
+        return EncodeReport(
+            rows=self._rows,
+            truncated=tuple(self._truncated),
+            tokens_lost=self._tokens_lost,
+            blank=tuple(self._blank),
+            repaired=tuple(self._repaired),
+            duplicates=self._duplicates,
+            seconds=self._seconds,
+            tokens_per_second=self._tokens / self._seconds if self._seconds > 0 else 0.0,
+        )
+
+    def _pools(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """Checked texts, a bounded number at a time."""
+        pool: list[str] = []
+        chars = 0
+        for row, text in enumerate(_rows_of(texts)):
+            pool.append(self._clean(text, row))
+            chars += len(pool[-1])
+            if len(pool) >= _POOL_TEXTS or chars >= _POOL_CHARS:
+                yield pool
+                pool, chars = [], 0
+        if pool:
+            yield pool
+
+    def _clean(self, text: object, row: int) -> str:
+        if not isinstance(text, str):
+            raise InputTypeError(
+                f"row {row}: expected a string, found {type(text).__name__}"
+                + (f" ({text!r})" if isinstance(text, float) or text is None else "")
+                + "; every row must be a text"
+            )
+        if is_blank(text):
+            self._blank.append(row)
+            return self._prompt
+        if has_surrogates(text):
+            self._repaired.append(row)
+            text = repair_surrogates(text)
+        return self._prompt + text
+
+    def _encode_pool(self, pool: list[str], advance: Advance) -> Vectors:
+        places: dict[str, int] = {}
+        place_of = [places.setdefault(text, len(places)) for text in pool]
+        tokens = self._tokenizer.tokenize(list(places), self._max_tokens)
+        lengths = [len(token.ids) for token in tokens]
+        repeats = np.bincount(place_of)
+        distinct = np.empty((len(tokens), self._dim), dtype=np.float32)
+
+        def deliver(rows: npt.NDArray[np.int64], vectors: Vectors) -> None:
+            distinct[rows] = vectors
+            advance(int(repeats[rows].sum()))
+
+        self._backend.run(
+            plan_batches(lengths, self._batch_tokens),
+            lambda rows: self._padder.pad(tokens, rows),
+            deliver,
+        )
+        vectors = distinct if len(tokens) == len(pool) else distinct[place_of]
+        self._check_finite(vectors)
+        self._duplicates += len(pool) - len(tokens)
+        self._tokens += sum(lengths)
+        for row, place in enumerate(place_of, self._rows):
+            if tokens[place].lost:
+                self._truncated.append(row)
+                self._tokens_lost += tokens[place].lost
+        return vectors
+
+    def _check_finite(self, vectors: Vectors) -> None:
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            row = self._rows + int(np.argmin(finite))
+            raise InputError(
+                f"row {row}: the model gave a vector with NaN or infinite values; "
+                "its weights are damaged"
+            )
+
+    def _warn(self) -> None:
+        """Says once for the whole run what would otherwise pass unseen."""
+        if self._truncated:
+            logger.warning(
+                "%d of %d texts were cut at %d tokens (%d tokens lost)",
+                len(self._truncated),
+                self._rows,
+                self._max_tokens,
+                self._tokens_lost,
+            )
+        if self._blank:
+            logger.warning(
+                "%d of %d texts are blank and have the vector of the empty text",
+                len(self._blank),
+                self._rows,
+            )
+        if self._repaired:
+            logger.warning(
+                "%d of %d texts had unpaired surrogates, which became U+FFFD",
+                len(self._repaired),
+                self._rows,
+            )

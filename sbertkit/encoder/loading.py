@@ -1,0 +1,166 @@
+"""What an encoder is to be, from what the caller asks and what the model declares."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import nn
+
+from sbertkit.encoder.layout import ModelFolder
+from sbertkit.encoder.pooling import Pooling, pooling_of_published
+from sbertkit.encoder.postprocess import Normalize
+from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.transformer import Transformer
+from sbertkit.errors import InputError, InputTypeError
+
+logger = logging.getLogger(__name__)
+
+BACKENDS = ("auto", "torch")
+PRECISIONS = ("fp32",)
+_DEFAULT_POOLING = "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """The arguments of `Encoder.load`, kept so that an index can load its encoder again."""
+
+    model: str
+    pooling: str | None = None
+    normalize: bool | None = None
+    max_tokens: int | None = None
+    prompts: Prompts | None = None
+    backend: str = "auto"
+    precision: str = "fp32"
+    device: str = "auto"
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise InputError(f"backend must be one of {', '.join(BACKENDS)}, not {self.backend!r}")
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"precision must be one of {', '.join(PRECISIONS)}, not {self.precision!r}"
+            )
+        if self.pooling is not None:
+            Pooling(self.pooling)
+        limit = self.max_tokens
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
+            raise InputTypeError(f"max_tokens must be a whole number, not {limit!r}")
+
+    def declared(self) -> dict[str, Any]:
+        """What decides the vectors, as JSON can hold it; device and backend are left out."""
+        content = asdict(self)
+        for key in ("backend", "device", "precision"):
+            del content[key]
+        content["prompts"] = None if self.prompts is None else self.prompts._asdict()
+        return content
+
+
+def choose_pooling(
+    options: LoadOptions, declared: ModelFolder, transformer: Transformer
+) -> Pooling:
+    """The pooling asked for, else the declared one, else ``mean`` with a warning."""
+    count = transformer.layer_count
+    if options.pooling is not None:
+        return Pooling.named(options.pooling, count)
+    if declared.pooling_mode is not None:
+        if any(not 0 <= layer <= count for layer in declared.layers):
+            raise InputError(
+                f"{options.model}: layer weights for hidden states {declared.layers}, but the "
+                f"model has {count} layers"
+            )
+        return pooling_of_published(declared.pooling_mode, declared.layers, count)
+    logger.warning(
+        "%s declares no pooling: using mean over the tokens; pass pooling= to choose",
+        options.model,
+    )
+    return Pooling.named(_DEFAULT_POOLING, count)
+
+
+def choose_steps(options: LoadOptions, declared: ModelFolder) -> list[nn.Module]:
+    """The declared post-processing, with normalization at its end as asked for."""
+    steps = list(declared.steps)
+    ends_normalized = bool(steps) and isinstance(steps[-1], Normalize)
+    wanted = options.normalize
+    if wanted is None:
+        wanted = ends_normalized if declared.declares_modules else True
+    if wanted and not ends_normalized:
+        steps.append(Normalize())
+    elif not wanted and ends_normalized:
+        steps.pop()
+    return steps
+
+
+def choose_limit(
+    options: LoadOptions, declared: ModelFolder, transformer: Transformer, tokenizer: Tokenizer
+) -> int | None:
+    """Tokens a text may have, as asked for or as sentence-transformers would set it.
+
+    Raises:
+        InputError: More than the position table holds, or no room beside the special tokens.
+    """
+    table = transformer.position_limit
+    special = len(tokenizer.special)
+    if options.max_tokens is not None:
+        if table is not None and options.max_tokens > table:
+            raise InputError(
+                f"max_tokens {options.max_tokens} is more than the {table} positions of "
+                f"{options.model}; choose at most {table}"
+            )
+        if options.max_tokens <= special:
+            raise InputError(
+                f"max_tokens {options.max_tokens} leaves no room for text beside {special} special "
+                f"tokens; choose at least {special + 1}"
+            )
+        return options.max_tokens
+    limit = declared.max_tokens
+    if limit is None:
+        own = int(transformer.tokenizer.model_max_length)
+        limit = own if own < 1_000_000 else None  # transformers writes 1e30 for "not known"
+    if limit is not None and limit <= special:
+        raise InputError(
+            f"{options.model} declares a limit of {limit} tokens, which leaves no room for text "
+            f"beside {special} special tokens; pass max_tokens"
+        )
+    if table is None:
+        return limit
+    if limit is not None and limit > table:
+        logger.warning(
+            "%s declares a limit of %d tokens but has %d positions: using %d",
+            options.model,
+            limit,
+            table,
+            table,
+        )
+    return table if limit is None else min(limit, table)
+
+
+def lower_casing(tokenizer: Any) -> None:
+    """Makes a tokenizer lower-case its input first, as `do_lower_case` of a model folder asks.
+
+    Raises:
+        InputError: The tokenizer is written in Python and has no such step.
+    """
+    from tokenizers import normalizers
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise InputError(
+            f"the model declares do_lower_case, which its tokenizer ({type(tokenizer).__name__}) "
+            "cannot do: not supported"
+        )
+    old = backend.normalizer
+    if old is not None and _lower_cases(json.loads(old.__getstate__())):
+        return
+    steps = [normalizers.Lowercase()] if old is None else [normalizers.Lowercase(), old]
+    backend.normalizer = normalizers.Sequence(steps)
+
+
+def _lower_cases(normalizer: Mapping[str, Any]) -> bool:
+    """Whether a normalizer of the tokenizers library, as its JSON, has a lower-casing step."""
+    if normalizer["type"] == "Sequence":
+        return any(_lower_cases(step) for step in normalizer["normalizers"])
+    return normalizer["type"] == "Lowercase" or bool(normalizer.get("lowercase"))

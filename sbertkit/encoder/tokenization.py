@@ -1,0 +1,183 @@
+"""Texts to token ids: the Rust tokenizer in parallel, with every cut counted."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.errors import InputError
+
+_TEXTS_A_CALL = 512
+_CHARS_A_CALL = 1_000_000
+"""What the tokenizer gets at once: enough for all cores, little enough to bound memory, since an
+encoding before it is cut takes some hundred bytes a token."""
+
+
+class Tokens(NamedTuple):
+    """Token ids of one text, special tokens included, and how many tokens were cut off."""
+
+    ids: npt.NDArray[np.int32]
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """The tokens that a tokenizer puts around every text, and all their token types."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    before_types: tuple[int, ...]
+    text_type: int
+    after_types: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in order, a bounded number of texts and characters at a time."""
+    part: list[str] = []
+    chars = 0
+    for text in texts:
+        if part and (len(part) == _TEXTS_A_CALL or chars + len(text) > _CHARS_A_CALL):
+            yield part
+            part, chars = [], 0
+        part.append(text)
+        chars += len(text)
+    if part:
+        yield part
+
+
+class Tokenizer:
+    """A Hugging Face tokenizer that counts what it cuts and leaves padding to the batches.
+
+    Args:
+        tokenizer: The tokenizer of the transformers library; its truncation and padding settings
+            (some tokenizer.json files carry their own) are switched off.
+        append_end: Append the end token where the tokenizer adds none (pooling ``eos``).
+
+    Raises:
+        InputError: `append_end` for a tokenizer that has no end token or cannot be changed.
+    """
+
+    def __init__(self, tokenizer: Any, *, append_end: bool = False) -> None:
+        self.hf = tokenizer
+        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+        if self._fast is not None:
+            self._fast.no_truncation()
+            self._fast.no_padding()
+        self.special = self._probe_special_tokens()
+        if append_end and not self._ends_with_end_token():
+            self._append_end_token()
+            self.special = self._probe_special_tokens()
+        self.pad_id: int = tokenizer.pad_token_id or 0
+        self.gives_types = "token_type_ids" in tokenizer.model_input_names
+        self.cuts_left: bool = tokenizer.truncation_side == "left"
+
+    def tokenize(self, texts: Sequence[str], max_tokens: int | None) -> list[Tokens]:
+        """Token ids of each text, at most `max_tokens` of them with the special tokens."""
+        room = None if max_tokens is None else max_tokens - len(self.special)
+        result: list[Tokens] = []
+        for part in _parts(texts):
+            if self._fast is None:
+                encoded = self.hf(part, add_special_tokens=False, verbose=False)
+                result += [self._tokens(ids, len(ids), room) for ids in encoded["input_ids"]]
+                continue
+            for encoding in self._fast.encode_batch_fast(part, add_special_tokens=False):
+                count = len(encoding)
+                if room is not None and count > room:
+                    encoding.truncate(room, direction="left" if self.cuts_left else "right")
+                result.append(self._tokens(encoding.ids, count, room))
+        return result
+
+    def canonical_json(self) -> str:
+        """The tokenizer as JSON in a steady order, without truncation and padding."""
+        if self._fast is None:
+            content: dict[str, Any] = {
+                "class": type(self.hf).__name__,
+                "vocab": self.hf.get_vocab(),
+                "special": {key: str(value) for key, value in self.hf.special_tokens_map.items()},
+            }
+        else:
+            content = json.loads(self._fast.to_str())
+            content.pop("truncation", None)
+            content.pop("padding", None)
+        return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+    def _tokens(self, ids: Sequence[int], count: int, room: int | None) -> Tokens:
+        special = self.special
+        if room is not None and len(ids) > room:
+            ids = ids[len(ids) - room :] if self.cuts_left else ids[:room]
+        whole = np.array([*special.before, *ids, *special.after], dtype=np.int32)
+        if whole.size == 0:  # an empty text for a tokenizer without special tokens
+            whole = np.array([self._filler_id()], dtype=np.int32)
+        return Tokens(whole, count - len(ids))
+
+    def _filler_id(self) -> int:
+        for token in (self.hf.eos_token_id, self.hf.unk_token_id, self.hf.pad_token_id):
+            if token is not None:
+                return int(token)
+        return 0
+
+    def _probe_special_tokens(self) -> SpecialTokens:
+        bare = self._encode_probe(special=False)[0]
+        whole, types = self._encode_probe(special=True)
+        for start in range(len(whole) - len(bare) + 1):
+            end = start + len(bare)
+            if bare and whole[start:end] == bare:
+                return SpecialTokens(
+                    tuple(whole[:start]),
+                    tuple(whole[end:]),
+                    tuple(types[:start]),
+                    types[start],
+                    tuple(types[end:]),
+                )
+        raise InputError(
+            f"the model's tokenizer ({type(self.hf).__name__}) does not put its special tokens "
+            "before and after the text: not supported"
+        )
+
+    def _encode_probe(self, *, special: bool) -> tuple[list[int], list[int]]:
+        if self._fast is not None:
+            encoding = self._fast.encode("a", add_special_tokens=special)
+            return encoding.ids, encoding.type_ids
+        encoded = self.hf("a", add_special_tokens=special)
+        ids = encoded["input_ids"]
+        return ids, encoded.get("token_type_ids", [0] * len(ids))
+
+    def _ends_with_end_token(self) -> bool:
+        ends = {self.hf.eos_token_id, self.hf.sep_token_id, self.hf.cls_token_id} - {None}
+        return bool(self.special.after) and self.special.after[-1] in ends
+
+    def _append_end_token(self) -> None:
+        from tokenizers import processors
+
+        token = self.hf.eos_token or self.hf.sep_token
+        if token is None or self._fast is None:
+            raise InputError(
+                f"pooling 'eos' needs an end token, and the model's tokenizer "
+                f"({type(self.hf).__name__}) has none that can be appended; choose another pooling"
+            )
+        special = self.special
+        before = self.hf.convert_ids_to_tokens(special.before)
+        after = [*self.hf.convert_ids_to_tokens(special.after), token]
+        kind = special.text_type
+        # One template for all: a second one after the old would also go around its special tokens.
+        template = [
+            *(f"{name}:{type_}" for name, type_ in zip(before, special.before_types, strict=True)),
+            f"$A:{kind}",
+            *(
+                f"{name}:{type_}"
+                for name, type_ in zip(after, (*special.after_types, kind), strict=True)
+            ),
+        ]
+        self._fast.post_processor = processors.TemplateProcessing(
+            single=template,
+            pair=[*template, "$B:1", f"{token}:1"],
+            special_tokens=[
+                (name, self.hf.convert_tokens_to_ids(name)) for name in {*before, *after}
+            ],
+        )

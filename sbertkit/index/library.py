@@ -1,0 +1,37 @@
+"""The one place where faiss is imported, with a check that a single build of it is installed."""
+
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
+
+from sbertkit.errors import MissingDependency
+
+_DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu")
+
+
+def load_faiss() -> Any:
+    """The faiss module.
+
+    Raises:
+        MissingDependency: faiss is not installed, or two builds that overwrite each other are.
+    """
+    installed = [name for name in _DISTRIBUTIONS if _is_installed(name)]
+    if len(installed) > 1:
+        raise MissingDependency(
+            "faiss-cpu and faiss-gpu are both installed and overwrite each other's files; "
+            "keep one: pip uninstall -y faiss-cpu faiss-gpu && pip install faiss-cpu"
+        )
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingDependency(
+            'the index needs faiss: pip install "sbertkit[cpu]" (or "sbertkit[gpu]")'
+        ) from error
+    return faiss
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

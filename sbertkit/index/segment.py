@@ -1,0 +1,245 @@
+"""A segment's vectors on disk and the search over them.
+
+Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not for kind flat) and
+``build.json`` (kind, parameters, measured recall). None is changed once written.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data.vector_files import NpyWriter
+from sbertkit.errors import DamagedIndex, InputError
+from sbertkit.index.kinds import (
+    KINDS,
+    IndexKind,
+    Parameters,
+    Rows,
+    Vectors,
+    read_index,
+    write_index,
+)
+from sbertkit.index.library import load_faiss
+from sbertkit.storage import storage_errors
+
+VECTORS_FILE = "vectors.npy"
+INDEX_FILE = "index.faiss"
+BUILD_FILE = "build.json"
+
+_RESCORE_BYTES = 64 * 2**20
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_SPARE_CANDIDATES = 10
+_EXHAUSTIVE_SHARE = 4
+"""From one candidate in this many rows on, to look at every row is not more work."""
+_SCORE_ERROR = 1e-5
+"""More than the float32 scores of faiss and of ours differ for unit vectors."""
+
+
+class Neighbours(NamedTuple):
+    """The nearest rows of each query, best first.
+
+    Attributes:
+        rows: Row numbers (q, k).
+        scores: Cosines (q, k) float32.
+    """
+
+    rows: Rows
+    scores: npt.NDArray[np.float32]
+
+
+def write_vectors(path: Path, pools: Iterable[Vectors], dim: int) -> None:
+    """Writes unit rows as .npy, pool by pool, with memory for one pool.
+
+    Args:
+        path: The file.
+        pools: Arrays (n, dim); their rows are scaled to unit length.
+        dim: Size of a row.
+
+    Raises:
+        InputError: A row is zero or not finite, so that it has no direction.
+        StorageError: The disk is full or a permission is missing.
+    """
+    with storage_errors(path), path.open("wb") as file:
+        writer = NpyWriter(file, dim)
+        for pool in pools:
+            norms = np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)
+            usable = np.isfinite(norms) & (norms > 0)
+            if not usable.all():
+                row = writer.rows + int(np.argmin(usable))
+                raise InputError(
+                    f"document {row + 1} of the index has a zero or infinite vector, which has no "
+                    "direction; the model does not suit it"
+                )
+            writer.append((pool / norms).astype(np.float32))
+        writer.finish()
+
+
+class VectorSegment:
+    """The vectors of one segment, opened for search.
+
+    Args:
+        vectors: Unit rows (n, dim), usually memory-mapped.
+        kind: Kind of the index.
+        parameters: Its settings.
+        index: Its faiss index; ``None`` for kind flat.
+    """
+
+    def __init__(
+        self, vectors: Vectors, kind: IndexKind, parameters: Parameters, index: Any
+    ) -> None:
+        self._vectors = vectors
+        self._kind = kind
+        self._parameters = parameters
+        self._index = index
+
+    @classmethod
+    def write(
+        cls, folder: Path, kind: IndexKind, parameters: Parameters, notes: dict[str, Any]
+    ) -> None:
+        """Builds the index over a folder's ``vectors.npy`` and writes ``build.json``.
+
+        Args:
+            folder: The segment's folder.
+            kind: Kind to build.
+            parameters: Its settings.
+            notes: More to keep in ``build.json``.
+
+        Raises:
+            StorageError: The disk is full or a permission is missing.
+        """
+        vectors = np.load(folder / VECTORS_FILE, mmap_mode="r", allow_pickle=False)
+        write_index(kind, vectors, parameters, folder / INDEX_FILE)
+        build = {
+            "kind": kind.name,
+            "parameters": dict(parameters),
+            "measured_recall": None,
+            **notes,
+        }
+        with storage_errors(folder):
+            text = json.dumps(build, indent=2) + "\n"
+            (folder / BUILD_FILE).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path, rows: int, dim: int) -> "VectorSegment":
+        """The segment of a folder whose files' hashes have been checked.
+
+        Args:
+            folder: The segment's folder.
+            rows: How many vectors it has.
+            dim: Their size.
+
+        Raises:
+            DamagedIndex: The files do not fit together.
+        """
+        try:
+            build = json.loads((folder / BUILD_FILE).read_text(encoding="utf-8"))
+            kind = KINDS[build["kind"]]
+            parameters = build["parameters"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedIndex(f"{folder} cannot be read: {error}") from error
+        vectors = _map_vectors(folder / VECTORS_FILE, rows, dim)
+        index = None if kind.build is None else read_index(folder / INDEX_FILE)
+        if index is not None and (index.ntotal, index.d) != vectors.shape:
+            raise DamagedIndex(f"{folder / INDEX_FILE} does not fit the stored vectors")
+        return cls(vectors, kind, parameters, index)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind."""
+        return self._kind.name
+
+    def search(self, queries: Vectors, k: int) -> Neighbours:
+        """The `k` nearest rows, fewer only where the segment has fewer; equal scores by row.
+
+        Args:
+            queries: Unit rows (q, dim) float32.
+            k: How many.
+        """
+        k = min(k, len(self))
+        wanted = min(len(self), max(2 * k, k + _SPARE_CANDIDATES))
+        found, settled = self._ranked(queries, self._candidates(queries, wanted), k)
+        # Where rows beyond the candidates may score as high as the last hit (many equal texts),
+        # which of them comes first must not hang on what faiss happened to find.
+        while not settled.all():
+            wanted = min(len(self), 4 * wanted)
+            open_queries = queries[~settled]
+            better, now = self._ranked(open_queries, self._exhaustive(open_queries, wanted), k)
+            found.rows[~settled], found.scores[~settled] = better
+            settled[~settled] = now
+        return found
+
+    def _candidates(self, queries: Vectors, wanted: int) -> Rows:
+        """Rows (q, wanted) that hold the nearest, in no order."""
+        if (
+            self._index is None
+            or self._kind.search is None
+            or wanted * _EXHAUSTIVE_SHARE >= len(self)
+        ):
+            return self._exhaustive(queries, wanted)
+        parameters = self._kind.search(self._parameters, wanted)
+        _, rows = self._index.search(queries, wanted, params=parameters)
+        # Where clusters or links lead to too few rows, faiss fills up with -1.
+        short = (rows < 0).any(axis=1)
+        if short.any():
+            rows[short] = self._exhaustive(queries[short], wanted)
+        found: Rows = rows
+        return found
+
+    def _exhaustive(self, queries: Vectors, wanted: int) -> Rows:
+        faiss = load_faiss()
+        _, rows = faiss.knn(queries, self._vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
+        found: Rows = rows.astype(np.int64, copy=False)
+        return found
+
+    def _ranked(
+        self, queries: Vectors, candidates: Rows, k: int
+    ) -> tuple[Neighbours, npt.NDArray[np.bool_]]:
+        """The best `k` of the candidates (q, c), and whether no other row can be among them."""
+        candidates = np.sort(candidates, axis=1)  # equal scores then keep the order of rows
+        scores = self._scores(queries, candidates)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        scores_of_best = np.take_along_axis(scores, best, axis=1)
+        settled = scores.min(axis=1) < scores_of_best[:, -1] - _SCORE_ERROR
+        if candidates.shape[1] == len(self):
+            settled[:] = True
+        neighbours = Neighbours(
+            np.take_along_axis(candidates, best, axis=1), np.clip(scores_of_best, -1.0, 1.0)
+        )
+        return neighbours, settled
+
+    def _scores(self, queries: Vectors, candidates: Rows) -> npt.NDArray[np.float32]:
+        """Exact cosines (q, c) of the stored vectors, with a bounded part of them in memory."""
+        scores = np.empty(candidates.shape, dtype=np.float32)
+        rows = max(1, _RESCORE_BYTES // (self._vectors.shape[1] * 4))
+        columns = min(rows, candidates.shape[1])
+        for top in range(0, len(queries), rows // columns):
+            for left in range(0, candidates.shape[1], columns):
+                part = np.s_[top : top + rows // columns, left : left + columns]
+                stored = self._vectors[candidates[part]]  # (q, c, dim)
+                # (q, dim) and (q, c, dim) give (q, c)
+                scores[part] = np.einsum("qd,qcd->qc", queries[part[0]], stored, optimize=False)
+        return scores
+
+
+def _map_vectors(path: Path, rows: int, dim: int) -> Vectors:
+    """The matrix of a .npy file, memory-mapped.
+
+    Of the header only the length is looked at, since a large file's hash may not have been checked.
+
+    Raises:
+        DamagedIndex: The file has not this number of vectors of this size.
+    """
+    start = path.stat().st_size - rows * dim * 4
+    with path.open("rb") as file:
+        begin = file.read(len(_NPY_MAGIC) + 2)
+    length = len(begin) + int.from_bytes(begin[len(_NPY_MAGIC) :], "little")
+    if rows < 1 or not begin.startswith(_NPY_MAGIC) or start != length:
+        raise DamagedIndex(f"{path} does not hold {rows} vectors of size {dim}")
+    return np.memmap(path, dtype="<f4", mode="r", offset=start, shape=(rows, dim))

@@ -1,0 +1,61 @@
+"""Cosines of chosen pairs of rows, in float64 and in blocks that fit in memory."""
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.errors import InputError
+
+_BLOCK = 8192
+
+
+def unit_rows(block: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """The rows of an (n, dim) array as float64 of length 1; a row of zeros stays zeros."""
+    rows = block.astype(np.float64)
+    # Squares of very large or small components leave the range of float64: scale twice.
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    largest[largest == 0.0] = 1.0
+    rows /= largest
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0.0] = 1.0
+    rows /= lengths
+    return rows
+
+
+def row_cosines(
+    vectors: npt.NDArray[np.floating],
+    left: npt.NDArray[np.intp],
+    right: npt.NDArray[np.intp],
+) -> npt.NDArray[np.float64]:
+    """The cosine, from -1 to 1, of row ``left[i]`` and row ``right[i]`` for each i; shape (n,).
+
+    A row of zeros has no direction; its cosine with any row is taken as 0.
+    """
+    cosines = np.empty(len(left), dtype=np.float64)
+    for start in range(0, len(left), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        first, second = unit_rows(vectors[left[part]]), unit_rows(vectors[right[part]])
+        np.einsum("ij,ij->i", first, second, out=cosines[part])
+    return np.clip(cosines, -1.0, 1.0)
+
+
+def checked_vectors(vectors: npt.ArrayLike) -> npt.NDArray[np.floating]:
+    """The vectors as a finite floating-point array of shape (n, dim).
+
+    Raises:
+        InputError: Not two dimensions, no numbers, or a component that is not finite.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"expected vectors as numbers of shape (n, dim), found {array.dtype} "
+            f"of shape {array.shape}"
+        )
+    if array.dtype.kind != "f":
+        array = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise InputError(
+            f"expected finite vectors, found NaN or infinity in row {bad[0]} ({bad.size} rows "
+            "in all); encode those texts again"
+        )
+    return array

@@ -1,0 +1,173 @@
+"""Building an index: stage and check every document, then encode, then commit in one step."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sbertkit.data import (
+    Document,
+    ReadOptions,
+    ReadReport,
+    SourcedDocument,
+    documents_from,
+    read_corpus,
+)
+from sbertkit.data.streams import STDIN
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
+from sbertkit.progress import track
+from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
+from sbertkit.retrieval.lock import writer_lock
+from sbertkit.retrieval.manifest import EncoderEntry, FileEntry, Manifest, SegmentEntry
+from sbertkit.retrieval.target import check_target, generation_of, new_segment, sync_tree
+from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
+
+logger = logging.getLogger(__name__)
+
+Corpus = str | os.PathLike[str] | Iterable[Document | Mapping[str, Any] | tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What an index is to be.
+
+    Attributes:
+        kind: ``flat``, ``hnsw``, ``ivf`` or ``auto``.
+        recall: Recall@10 against exhaustive search that is wanted, above 0 and at most 1.
+        clusters: Clusters of kind ``ivf``; ``None`` chooses by the number of documents.
+        read: How the corpus is read.
+        progress: Whether progress is shown on standard error.
+    """
+
+    kind: str = "auto"
+    recall: float = 0.95
+    clusters: int | None = None
+    read: ReadOptions = field(default_factory=ReadOptions)
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind, self.clusters)
+        if isinstance(self.recall, bool) or not isinstance(self.recall, int | float):
+            raise InputTypeError(f"recall must be a number, not {self.recall!r}")
+        if not 0 < self.recall <= 1:
+            raise InputError(f"recall must be above 0 and at most 1, not {self.recall}")
+
+
+def build_index(
+    corpus: Corpus, encoder: Callable[[], Encoder], path: Path, options: BuildOptions
+) -> None:
+    """Builds or rebuilds the index folder; on any failure the old one stays as it was.
+
+    Args:
+        corpus: A path or an iterable of documents.
+        encoder: Gives the encoder; called once all documents have been read and accepted.
+        path: The index folder, see `target_folder`: new, empty or an sbertkit index.
+        options: What it is to be.
+
+    Raises:
+        InputError: The corpus or the path is refused.
+        StorageError: The disk is full, a permission is missing, or another process builds there.
+    """
+    check_target(path)
+    with made_parents(path), writer_lock(path), storage_errors(path):
+        # What is there is looked at again, now that nobody else can change it.
+        check_target(path)
+        with new_segment(path) as folder:
+            manifest = _write_segment(corpus, encoder, folder, path, options)
+            sync_tree(folder)
+            manifest.commit(folder.parent.parent)
+
+
+def _write_segment(
+    corpus: Corpus,
+    encoder: Callable[[], Encoder],
+    folder: Path,
+    path: Path,
+    options: BuildOptions,
+) -> Manifest:
+    """Writes all files of the segment's folder; gives the manifest that will name them."""
+    root = folder.parent.parent
+    database = folder / DOCUMENTS_FILE
+    count = _stage(corpus, database, options)
+    kind = choose_kind(options.kind, count, options.clusters)
+    with foreign_errors():
+        loaded = encoder()
+    truncated = _encode(loaded, database, folder / VECTORS_FILE, count, options)
+    parameters = kind.parameters(count, options.clusters)
+    VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
+    files = tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir()))
+    return Manifest(
+        generation=generation_of(folder),
+        encoder=_describe_encoder(loaded, path),
+        corpus=_corpus_path(corpus),
+        kind=options.kind,
+        recall=float(options.recall),
+        segments=(SegmentEntry(folder.name, count, kind.name, files),),
+    )
+
+
+def _corpus_path(corpus: Corpus) -> str | None:
+    """Where the corpus lies; ``None`` for what lies nowhere."""
+    if not isinstance(corpus, str | os.PathLike) or os.fspath(corpus) == STDIN:
+        return None
+    return str(Path(corpus).resolve())
+
+
+def _stage(corpus: Corpus, database: Path, options: BuildOptions) -> int:
+    """First pass: reads, checks and stores all documents, and says what was met."""
+    report = ReadReport()
+    if isinstance(corpus, str | os.PathLike):
+        name, unit = os.fspath(corpus), "line"
+        documents: Iterator[SourcedDocument] = read_corpus(corpus, options.read, report)
+    elif isinstance(corpus, Iterable):
+        name, unit = "the corpus", "row"
+        documents = foreign_items(documents_from(corpus, report))
+    else:
+        raise InputTypeError(
+            f"the corpus must be a path or an iterable of documents, not {type(corpus).__name__}"
+        )
+    with track("reading", None, shown=options.progress) as advance:
+        count = stage_documents(database, documents, f"{name}: {{id}} stands on {unit}s", advance)
+    for message in report.warnings():
+        logger.warning("%s: %s", name, message)
+    if count == 0:
+        left_out = "; ".join(report.warnings()) or "it is empty"
+        raise InputError(f"{name} has no documents to index ({left_out})")
+    return count
+
+
+def _encode(
+    encoder: Encoder, database: Path, target: Path, count: int, options: BuildOptions
+) -> int:
+    """Second pass: writes the vectors of all staged texts; gives the number of cut texts."""
+    store = DocumentStore(database)
+    try:
+        run = encoder.start_run()
+        pools = foreign_items(run.vectors(store.texts(), total=count, progress=options.progress))
+        write_vectors(target, pools, encoder.dim)
+    finally:
+        store.close()
+    return len(run.report().truncated)
+
+
+def _describe_encoder(encoder: Encoder, path: Path) -> EncoderEntry:
+    options = encoder.options.declared()
+    name = options.pop("model")
+    relative = None
+    # A hub name is no folder, one may not be looked at any more, one may be on another drive.
+    with suppress(OSError, ValueError):
+        if Path(name).is_dir():
+            relative = Path(os.path.relpath(Path(name).resolve(), path.resolve())).as_posix()
+    return EncoderEntry(
+        name=name,
+        relative=relative,
+        options=options,
+        fingerprint=encoder.fingerprint,
+        dim=encoder.dim,
+        precision=encoder.options.precision,
+    )

@@ -1,0 +1,75 @@
+"""What an index folder holds and whether it is sound, told without loading an encoder."""
+
+import os
+from pathlib import Path
+
+from sbertkit.data.streams import source_path
+from sbertkit.errors import DamagedIndex
+from sbertkit.retrieval.manifest import (
+    MANIFEST_FILE,
+    SEGMENTS_FOLDER,
+    Manifest,
+    check_files,
+    read_manifest,
+)
+from sbertkit.retrieval.opening import READ_ATTEMPTS, close_segments, open_generation
+from sbertkit.retrieval.results import IndexInfo, Problem
+
+
+def describe(manifest: Manifest) -> IndexInfo:
+    """What a manifest says of its index."""
+    kinds = {segment.kind for segment in manifest.segments}
+    return IndexInfo(
+        documents=manifest.documents,
+        dim=manifest.encoder.dim,
+        kind="+".join(sorted(kinds)),
+        model=manifest.encoder.name,
+        fingerprint=manifest.encoder.fingerprint,
+        generation=manifest.generation,
+        bytes=sum(entry.bytes for entry in manifest.files()),
+        recall=manifest.recall,
+    )
+
+
+def index_info(path: str | os.PathLike[str]) -> IndexInfo:
+    """What an index folder holds, read from its manifest alone; no encoder is loaded.
+
+    Raises:
+        InputError: As `SearchIndex.open`.
+    """
+    return describe(read_manifest(Path(source_path(path))))
+
+
+def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
+    """What is wrong with an index folder, every file hashed; empty when nothing is.
+
+    Raises:
+        MissingFile: There is no such folder.
+        InputError: It is no index.
+        NewerFormat: A newer sbertkit wrote it.
+        StorageError: The folder cannot be read.
+    """
+    root = Path(source_path(path))
+    problems: tuple[Problem, ...] = ()
+    for _ in range(READ_ATTEMPTS):
+        try:
+            manifest = read_manifest(root)
+            problems = _problems(root, manifest)
+            # A writer may have taken the files away meanwhile, with a newer manifest before.
+            if not problems or read_manifest(root) == manifest:
+                break
+        except DamagedIndex as error:
+            return (Problem(MANIFEST_FILE, str(error)),)
+    return problems
+
+
+def _problems(root: Path, manifest: Manifest) -> tuple[Problem, ...]:
+    problems = tuple(check_files(root, manifest))
+    if problems:
+        return problems
+    try:
+        segments = open_generation(root, manifest)
+    except (DamagedIndex, OSError) as error:
+        return (Problem(SEGMENTS_FOLDER, str(error)),)
+    close_segments(segments)
+    return ()

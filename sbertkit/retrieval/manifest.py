@@ -1,0 +1,264 @@
+"""The one file of an index folder that is ever replaced: what belongs to the index now."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sbertkit.data.streams import reading
+from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
+from sbertkit.retrieval.results import Problem
+from sbertkit.storage import replace_file, sha256_file
+
+MANIFEST_FILE = "manifest.json"
+SEGMENTS_FOLDER = "segments"
+FORMAT = 1
+_MARK = "sbertkit index"
+_SEGMENT_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
+_REMEDY = "restore it from a backup or build the index again"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file of the index: its path relative to the folder, size and SHA-256."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, root: Path, path: Path) -> "FileEntry":
+        """The entry of a file under `root` as it is now."""
+        return cls(path.relative_to(root).as_posix(), path.stat().st_size, sha256_file(path))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """A segment: its id, which is its folder's name, documents, kind and files."""
+
+    id: str
+    documents: int
+    kind: str
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderEntry:
+    """The encoder that built the index.
+
+    Attributes:
+        name: The model as it was given.
+        relative: For a folder, its path relative to the index folder.
+        options: Further arguments of `Encoder.load` that decide the vectors.
+        fingerprint: Its fingerprint.
+        dim: Size of its vectors.
+        precision: The precision that built the index.
+    """
+
+    name: str
+    relative: str | None
+    options: dict[str, Any]
+    fingerprint: str
+    dim: int
+    precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What belongs to the index.
+
+    Attributes:
+        generation: Counts the commits from 1.
+        encoder: The encoder that built it.
+        corpus: Absolute path of the corpus, where it was a file.
+        kind: Kind asked for.
+        recall: Recall asked for.
+        segments: The segments.
+        tombstones: The file of deleted rows, if any are deleted.
+    """
+
+    generation: int
+    encoder: EncoderEntry
+    corpus: str | None
+    kind: str
+    recall: float
+    segments: tuple[SegmentEntry, ...] = field(default=())
+    tombstones: FileEntry | None = None
+
+    @property
+    def documents(self) -> int:
+        """Number of documents in all segments."""
+        return sum(segment.documents for segment in self.segments)
+
+    def files(self) -> Iterator[FileEntry]:
+        """All files that belong to the index, the manifest itself left out."""
+        for segment in self.segments:
+            yield from segment.files
+        if self.tombstones is not None:
+            yield self.tombstones
+
+    def commit(self, root: Path) -> None:
+        """Makes this the state of the index folder, in one step."""
+        content = {"mark": _MARK, "format": FORMAT, **asdict(self)}
+        content["sha256"] = _own_hash(content)
+        replace_file(root / MANIFEST_FILE, _rendered(content))
+
+
+def read_manifest(root: Path) -> Manifest:
+    """The manifest of an index folder.
+
+    Raises:
+        MissingFile: There is no such folder.
+        InputError: The folder is no sbertkit index.
+        DamagedIndex: The manifest is missing, cut or changed.
+        NewerFormat: A newer sbertkit wrote it.
+        StorageError: It cannot be read.
+    """
+    raw = _read_raw(root)
+    content = _decoded(root, raw)
+    version = content.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise NewerFormat(
+            f"{root} was written in format {version}; this sbertkit reads format {FORMAT}: "
+            "upgrade sbertkit, or build the index again"
+        )
+    # The hash covers what the file says, the comparison how it says it: no byte can be another.
+    unchanged = raw == _rendered(content)
+    if content.pop("sha256", None) != _own_hash(content) or not unchanged:
+        raise DamagedIndex(
+            f"{root / MANIFEST_FILE} does not match its own SHA-256: it was changed after it was "
+            f"written; {_REMEDY}"
+        )
+    try:
+        return _parse(content)
+    except (KeyError, TypeError) as error:
+        raise DamagedIndex(f"{root / MANIFEST_FILE} lacks a field: {error}") from error
+
+
+def is_index(root: Path) -> bool:
+    """Whether a folder is an sbertkit index, be it damaged, newer or not finished.
+
+    Raises:
+        StorageError: It cannot be looked into.
+    """
+    try:
+        _decoded(root, _read_raw(root))
+    except DamagedIndex:
+        return True
+    except InputError:
+        return False
+    return True
+
+
+def check_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
+    """What is wrong with the files that a manifest names, every one of them hashed."""
+    for entry in manifest.files():
+        try:
+            problem = check_file(root, entry, hashed=True)
+        except StorageError as error:
+            problem = Problem(entry.path, str(error))
+        if problem is not None:
+            yield problem
+
+
+def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
+    """What is wrong with a file of the index, if anything.
+
+    Args:
+        root: The index folder.
+        entry: What the file should be.
+        hashed: Compare the hash, not the size alone.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    path = root / entry.path
+    try:
+        with reading(str(path)):
+            size = path.stat().st_size
+            if size != entry.bytes:
+                return Problem(entry.path, f"expected {entry.bytes} bytes, found {size}")
+            if hashed and sha256_file(path) != entry.sha256:
+                return Problem(
+                    entry.path, "does not match its SHA-256: it was changed after writing"
+                )
+    except MissingFile:
+        return Problem(entry.path, "missing")
+    except InputError as error:
+        return Problem(entry.path, str(error))
+    return None
+
+
+def _read_raw(root: Path) -> bytes:
+    """The manifest's bytes; a folder without one is told from an index that has lost it."""
+    path = root / MANIFEST_FILE
+    with reading(str(root)):
+        if not root.exists():
+            raise MissingFile(f"there is no index at {root}; build one with: sbertkit index CORPUS")
+    try:
+        with reading(str(path)):
+            return path.read_bytes()
+    except InputError as error:
+        if _has_segments(root):
+            raise DamagedIndex(
+                f"{root} has no {MANIFEST_FILE}: a build was not finished, or the file was lost; "
+                f"{_REMEDY}"
+            ) from error
+        raise InputError(f"{root} is not an sbertkit index: it has no {MANIFEST_FILE}") from error
+
+
+def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
+    """The manifest's content, which bears the mark."""
+    path = root / MANIFEST_FILE
+    content: Any = None
+    reason = "its mark was changed"
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        reason = f"it is not valid JSON ({error})"
+    if isinstance(content, dict) and content.get("mark") == _MARK:
+        return content
+    if _has_segments(root):
+        raise DamagedIndex(f"{path} is damaged: {reason}; {_REMEDY}")
+    raise InputError(f"{root} is not an sbertkit index: its {MANIFEST_FILE} is of another kind")
+
+
+def _has_segments(root: Path) -> bool:
+    """Whether folders lie there that only sbertkit makes."""
+    segments = root / SEGMENTS_FOLDER
+    with reading(str(segments)):
+        return segments.is_dir() and any(
+            _SEGMENT_NAME.fullmatch(folder.name) for folder in segments.iterdir()
+        )
+
+
+def _rendered(content: dict[str, Any]) -> bytes:
+    # ASCII alone: the names of files need not be valid Unicode.
+    return json.dumps(content, indent=2).encode("ascii") + b"\n"
+
+
+def _own_hash(content: dict[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _parse(content: dict[str, Any]) -> Manifest:
+    def files_of(entries: list[dict[str, Any]]) -> tuple[FileEntry, ...]:
+        return tuple(FileEntry(**entry) for entry in entries)
+
+    tombstones = content["tombstones"]
+    return Manifest(
+        generation=content["generation"],
+        encoder=EncoderEntry(**content["encoder"]),
+        corpus=content["corpus"],
+        kind=content["kind"],
+        recall=content["recall"],
+        segments=tuple(
+            SegmentEntry(**{**entry, "files": files_of(entry["files"])})
+            for entry in content["segments"]
+        ),
+        tombstones=None if tombstones is None else FileEntry(**tombstones),
+    )

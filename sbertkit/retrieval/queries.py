@@ -1,0 +1,90 @@
+"""What is asked of an index: queries as unit vectors, and how many hits."""
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data import is_blank
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, InputTypeError
+
+Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
+Vectors = npt.NDArray[np.float32]
+
+
+def check_k(k: object) -> int:
+    """The number of hits asked for.
+
+    Raises:
+        InputError: It is below 1.
+        InputTypeError: It is no whole number.
+    """
+    if isinstance(k, bool):
+        raise InputTypeError(f"k must be a whole number, not {k!r}")
+    try:
+        number = operator.index(k)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InputTypeError(f"k must be a whole number, not {k!r}") from error
+    if number < 1:
+        raise InputError(f"k must be at least 1, not {number}")
+    return number
+
+
+def as_matrix(rows: Any) -> Vectors:
+    """Query vectors as a float32 matrix (q, dim), of unit length.
+
+    Raises:
+        InputError: A vector without direction.
+        InputTypeError: Not a list of vectors of numbers.
+    """
+    try:
+        matrix = np.asarray(rows)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputTypeError("a query must be a text or a vector (dim,) of numbers") from error
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+        raise InputTypeError(
+            "queries must be texts or vectors (dim,) of numbers; found an array of shape "
+            f"{matrix.shape} and type {matrix.dtype}"
+        )
+    exact = matrix.astype(np.float64)
+    # With a largest number of 1, no square overflows and not all of them vanish.
+    largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
+    if not (np.isfinite(largest) & (largest > 0)).all():
+        raise InputError("a query vector is zero, NaN or infinite and has no direction")
+    exact /= largest
+    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
+    return np.ascontiguousarray(exact, dtype=np.float32)
+
+
+def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vectors:
+    """Unit vectors (q, dim) of texts, which go through the encoder, or of vectors.
+
+    Raises:
+        InputError: A blank text, a vector of the wrong size or without direction.
+        InputTypeError: Neither texts nor vectors.
+    """
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise InputTypeError(
+            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
+        )
+    if not isinstance(queries, np.ndarray):
+        queries = list(queries)
+    if all(isinstance(query, str) for query in queries):
+        vectors = as_matrix(_encode([str(query) for query in queries], encoder))
+    else:
+        vectors = as_matrix(queries)
+    if vectors.shape[1] != encoder.dim:
+        raise InputError(
+            f"the index has vectors of size {encoder.dim}, the query has size {vectors.shape[1]}"
+        )
+    return vectors
+
+
+def _encode(texts: list[str], encoder: Encoder) -> Vectors:
+    for number, text in enumerate(texts, 1):
+        if is_blank(text):
+            raise InputError(f"query {number} is blank; give it some words")
+    return encoder.encode(texts, kind="query")

@@ -1,0 +1,135 @@
+"""The folder that an index is built in: what may be replaced, leftovers, and undoing a failure."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sbertkit.data.streams import source_path
+from sbertkit.errors import DamagedIndex, InputError, StorageError
+from sbertkit.retrieval.manifest import SEGMENTS_FOLDER, is_index, read_manifest
+from sbertkit.storage import storage_errors, sync_file, sync_folder
+
+
+def target_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder itself behind all links to it, so that one folder has one lock.
+
+    Raises:
+        InputError: No path.
+        InputTypeError: Neither a str nor a path of str.
+    """
+    return Path(os.path.realpath(source_path(path)))
+
+
+def check_target(path: Path) -> None:
+    """Refuses to build where something else than an index is.
+
+    Raises:
+        InputError: The path is a file, or a folder of somebody else's.
+        NewerFormat: It is an index of a newer format.
+        StorageError: It cannot be looked at.
+    """
+    with storage_errors(path):
+        if not path.exists():
+            return
+        if not path.is_dir():
+            raise InputError(
+                f"{path} is a file; expected a folder for the index, choose another name"
+            )
+        if not any(path.iterdir()):
+            return
+    if not is_index(path):
+        raise InputError(
+            f"{path} holds files and is not an sbertkit index; it was left as it is: choose a new "
+            "or empty folder"
+        )
+    # A damaged index may be built anew, a newer one is not ours to replace.
+    with suppress(DamagedIndex):
+        read_manifest(path)
+
+
+@contextmanager
+def new_segment(path: Path) -> Iterator[Path]:
+    """Yields the empty folder of a new segment; when the block ends well, the index is at `path`.
+
+    The block puts the segment's files there and commits a manifest two folders above. Where nothing
+    was, all that happens beside `path` under another name. When the block fails, what it wrote goes
+    again.
+    """
+    fresh = not path.exists()
+    root = path.with_name(f".{path.name}.building") if fresh else path
+    if fresh:
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        sweep(path)
+    generation = 1 if fresh else _next_generation(path)
+    folder = root / SEGMENTS_FOLDER / f"{generation:06d}-{os.urandom(4).hex()}"
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+        if fresh:
+            root.replace(path)
+            sync_folder(path.parent)
+    except BaseException:
+        _undo(root, folder, fresh)
+        raise
+    sweep(path)
+
+
+def generation_of(folder: Path) -> int:
+    """The generation that a segment's folder was made for."""
+    return int(folder.name.split("-")[0])
+
+
+def sync_tree(folder: Path) -> None:
+    """Puts a segment and the folders above it on the disk before a manifest names them."""
+    for file in folder.iterdir():
+        sync_file(file)
+    for place in (folder, folder.parent, folder.parent.parent):
+        sync_folder(place)
+
+
+def sweep(path: Path) -> None:
+    """Removes what earlier writers left and no manifest names."""
+    try:
+        manifest = read_manifest(path)
+    except InputError:
+        return
+    kept = {segment.id for segment in manifest.segments}
+    segments = path / SEGMENTS_FOLDER
+    for folder in segments.iterdir() if segments.is_dir() else ():
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)
+    for leftover in path.glob(".manifest.json.*.tmp"):
+        with suppress(OSError):  # on Windows somebody may have it open
+            leftover.unlink(missing_ok=True)
+
+
+def _undo(root: Path, folder: Path, fresh: bool) -> None:
+    """Removes what a failed build wrote, unless it had come as far as its commit."""
+    if fresh:
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    try:
+        if folder.name in {segment.id for segment in read_manifest(root).segments}:
+            return
+    except StorageError:
+        return  # what cannot be told is left to the next writer's sweep
+    except InputError:
+        pass  # no manifest, or a damaged one: not ours, which would be whole
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # it holds the segments of the index that was there
+        folder.parent.rmdir()
+
+
+def _next_generation(root: Path) -> int:
+    """One more than any generation that has left a trace in the folder."""
+    numbers = [0]
+    with suppress(InputError):
+        numbers.append(read_manifest(root).generation)
+    segments = root / SEGMENTS_FOLDER
+    if segments.is_dir():
+        starts = (folder.name.split("-")[0] for folder in segments.iterdir())
+        numbers.extend(int(start) for start in starts if start.isdecimal())
+    return max(numbers) + 1

