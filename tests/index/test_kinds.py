@@ -1,0 +1,121 @@
+"""Which kind is built, and with what settings."""
+
+from importlib.metadata import PackageNotFoundError
+from typing import Any
+
+import pytest
+
+from sbertkit.errors import InputError, InputTypeError, MissingDependency
+from sbertkit.index import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind, library
+
+
+def test_there_are_these_kinds() -> None:
+    assert sorted(KINDS) == ["flat", "hnsw", "ivf"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_kind_is_known_by_its_name(kind: str) -> None:
+    for count in (1, 5, 50_000, 10_000_000):
+        assert choose_kind(kind, count).name == kind
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(1, "flat"), (AUTO_FLAT_LIMIT, "flat"), (AUTO_FLAT_LIMIT + 1, "hnsw"), (10**8, "hnsw")],
+)
+def test_auto_goes_by_the_number_of_documents(count: int, expected: str) -> None:
+    assert choose_kind("auto", count).name == expected
+
+
+def test_auto_with_clusters_is_ivf() -> None:
+    assert choose_kind("auto", 100, 10).name == "ivf"
+
+
+@pytest.mark.parametrize("kind", ["", "FLAT", "ivfpq", "Flat "])
+def test_an_unknown_kind_is_refused_with_those_that_are_known(kind: str) -> None:
+    with pytest.raises(InputError, match=f"{kind!r}; expected auto, flat, hnsw, ivf"):
+        check_kind(kind, None)
+
+
+@pytest.mark.parametrize("kind", [None, 3, ["flat"], b"flat"])
+def test_a_kind_that_is_no_str_is_a_wrong_type(kind: Any) -> None:
+    with pytest.raises(InputTypeError, match="kind must be a str"):
+        check_kind(kind, None)
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_clusters_for_a_kind_without_them_are_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="has no clusters"):
+        check_kind(kind, 4)
+
+
+@pytest.mark.parametrize("clusters", [0, -1])
+def test_fewer_than_one_cluster_is_refused(clusters: int) -> None:
+    with pytest.raises(InputError, match=f"at least 1, not {clusters}"):
+        check_kind("ivf", clusters)
+
+
+@pytest.mark.parametrize("clusters", [2.0, "4", True, [4]])
+def test_clusters_that_are_no_whole_number_are_a_wrong_type(clusters: Any) -> None:
+    with pytest.raises(InputTypeError, match="whole number"):
+        check_kind("ivf", clusters)
+
+
+@pytest.mark.parametrize(("clusters", "count"), [(256, 40), (41, 40), (2, 1)])
+def test_more_clusters_than_documents_are_refused_with_a_number_that_works(
+    clusters: int, count: int
+) -> None:
+    with pytest.raises(InputError) as caught:
+        choose_kind("ivf", count, clusters)
+    message = str(caught.value)
+    assert str(clusters) in message
+    assert str(count) in message
+    works = int(message.rsplit(" ", 1)[1])
+    assert choose_kind("ivf", count, works).name == "ivf"
+
+
+@pytest.mark.parametrize("count", [1, 2, 38, 39, 40, 1_000, 123_456, 50_000_000])
+def test_default_clusters_are_never_more_than_the_documents_can_fill(count: int) -> None:
+    parameters = KINDS["ivf"].parameters(count, None)
+    assert 1 <= parameters["clusters"] <= max(1, count // 39)
+    assert 1 <= parameters["probes"] <= parameters["clusters"]
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 7, 8, 9, 500])
+def test_given_clusters_are_taken_and_probed_in_part(clusters: int) -> None:
+    parameters = KINDS["ivf"].parameters(1_000, clusters)
+    assert parameters["clusters"] == clusters
+    assert 1 <= parameters["probes"] <= clusters
+
+
+def test_hnsw_looks_at_64_candidates_at_least() -> None:
+    search = KINDS["hnsw"].search
+    assert search is not None
+    parameters = KINDS["hnsw"].parameters(1_000, None)
+    assert [search(parameters, k).efSearch for k in (1, 32, 100)] == [64, 64, 200]
+
+
+def _installed(*names: str):
+    def find(name: str) -> object:
+        if name in names:
+            return object()
+        raise PackageNotFoundError(name)
+
+    return find
+
+
+def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(library, "distribution", _installed("faiss-cpu", "faiss-gpu"))
+    with pytest.raises(MissingDependency, match="pip uninstall"):
+        library.load_faiss()
+
+
+def test_a_missing_faiss_is_told_with_the_command_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(library, "distribution", _installed())
+    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    with pytest.raises(MissingDependency, match=r'pip install "sbertkit\[cpu\]"'):
+        library.load_faiss()

@@ -1,0 +1,52 @@
+"""Documents to index, and ways to look at index folders."""
+
+import hashlib
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from sbertkit import Encoder, SearchIndex
+
+KINDS = ("flat", "hnsw", "ivf")
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def documents(count: int, prefix: str = "d", seed: int = 0) -> list[tuple[str, str]]:
+    """Pairs of id and text; no two texts are equal and none is longer than the tiny model reads."""
+    source = random.Random(f"{prefix}{seed}")
+    texts: dict[str, None] = {}
+    while len(texts) < count:
+        words = ("".join(source.choices(_LETTERS, k=source.randint(2, 9))) for _ in range(5))
+        texts[" ".join(words)] = None
+    return [(f"{prefix}{number}", text) for number, text in enumerate(texts)]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every path under a folder with the hash of its bytes; hidden ones too."""
+    return {
+        path.relative_to(folder).as_posix(): (
+            "folder" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+        )
+        for path in folder.rglob("*")
+    }
+
+
+def ids_in(index: SearchIndex) -> set[str]:
+    """The ids of all documents, found by searching for the text of any."""
+    return {hit.id for hit in index.search("anything", k=10**9)}
+
+
+def state(path: Path, encoder: Encoder) -> set[str]:
+    """The ids that an index holds; its files are checked, and each id is there once."""
+    with SearchIndex.open(path, encoder) as index:
+        hits = index.search("anything", k=10**9)
+        ids = {hit.id for hit in hits}
+        assert len(ids) == len(hits) == len(index)
+        assert index.verify() == ()
+        return ids
+
+
+def ids_of(pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """The ids of documents."""
+    return {identifier for identifier, _ in pairs}

@@ -1,0 +1,273 @@
+"""Whatever happens to the bytes of an index, it is told and never parsed."""
+
+import hashlib
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from index_cases import KINDS, documents, state
+
+from sbertkit import Encoder, SearchIndex, verify_index
+from sbertkit.errors import DamagedIndex, InputError, NewerFormat
+from sbertkit.index import VECTORS_FILE
+from sbertkit.retrieval import opening
+
+CORPUS = documents(60)
+FILES = ("manifest.json", "documents.db", "vectors.npy", "index.faiss", "build.json")
+
+
+@pytest.fixture(scope="module")
+def index(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("damage") / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path, kind="hnsw").close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _restored(index: Path, tiny_encoder: Encoder) -> Iterator[None]:
+    yield
+    assert state(index, tiny_encoder) == {identifier for identifier, _ in CORPUS}
+
+
+def file_of(index: Path, name: str) -> Path:
+    (path,) = index.rglob(name)
+    return path
+
+
+def assert_told(index: Path, encoder: Encoder, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SearchIndex.open(index, encoder)
+    assert "\n" not in str(caught.value)
+    try:
+        problems = verify_index(index)
+    except NewerFormat:  # the one byte that says which format it is
+        assert what.startswith("manifest.json")
+    else:
+        assert problems, what
+        assert all(problem.file and "\n" not in problem.reason for problem in problems)
+
+
+def test_any_flipped_bit_is_told(index: Path, tiny_encoder: Encoder) -> None:
+    source = random.Random(11)
+    for turn in range(200):
+        path = file_of(index, FILES[turn % len(FILES)])
+        content = path.read_bytes()
+        place, bit = source.randrange(len(content)), source.randrange(8)
+        changed = bytearray(content)
+        changed[place] ^= 1 << bit
+        path.write_bytes(changed)
+        assert_told(index, tiny_encoder, f"{path.name} {place} {bit}")
+        path.write_bytes(content)
+
+
+def test_every_flipped_bit_of_the_manifest_is_told(index: Path, tiny_encoder: Encoder) -> None:
+    path = index / "manifest.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 1 << (place % 8)
+        path.write_bytes(changed)
+        with pytest.raises(InputError):
+            SearchIndex.open(index, tiny_encoder)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_truncation_and_any_addition_is_told(
+    index: Path, tiny_encoder: Encoder, name: str
+) -> None:
+    path = file_of(index, name)
+    content = path.read_bytes()
+    lengths = {0, 1, 20, len(content) // 2, len(content) - 2, len(content) - 1}
+    for other in (*(content[:length] for length in lengths), content + b"\0", content + b"\n"):
+        path.write_bytes(other)
+        assert_told(index, tiny_encoder, f"{name} {len(other)}")
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_told(index: Path, tiny_encoder: Encoder, name: str) -> None:
+    path = file_of(index, name)
+    away = path.rename(index.parent / "away")
+    assert_told(index, tiny_encoder, name)
+    path.mkdir()
+    assert_told(index, tiny_encoder, name)
+    path.rmdir()
+    away.rename(path)
+
+
+def test_a_missing_segment_is_told_with_all_its_files(index: Path, tiny_encoder: Encoder) -> None:
+    away = (index / "segments").rename(index.parent / "away")
+    with pytest.raises(DamagedIndex, match="missing; restore it from a backup or build"):
+        SearchIndex.open(index, tiny_encoder)
+    assert [problem.reason for problem in verify_index(index)] == ["missing"] * 4
+    away.rename(index / "segments")
+
+
+def test_files_of_two_indexes_do_not_mix(
+    index: Path, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    SearchIndex.build(documents(60, "e"), tiny_encoder, tmp_path / "x", kind="hnsw").close()
+    for name in ("documents.db", "vectors.npy", "index.faiss"):
+        path = file_of(index, name)
+        content = path.read_bytes()
+        shutil.copy(file_of(tmp_path / "x", name), path)
+        assert_told(index, tiny_encoder, name)
+        path.write_bytes(content)
+
+
+def test_files_that_do_not_belong_do_no_harm(index: Path, tiny_encoder: Encoder) -> None:
+    extra = [index / "notes.txt", index / "segments" / "stray", index / ".manifest.json.1.tmp"]
+    extra.append(file_of(index, "vectors.npy").with_name("more.bin"))
+    for path in extra:
+        path.write_bytes(b"\0")
+    assert state(index, tiny_encoder) == {identifier for identifier, _ in CORPUS}
+    for path in extra:
+        path.unlink()
+
+
+def test_all_problems_are_listed(index: Path) -> None:
+    paths = [file_of(index, name) for name in ("build.json", "documents.db", "vectors.npy")]
+    contents = [path.read_bytes() for path in paths]
+    paths[0].unlink()
+    paths[1].write_bytes(contents[1][:-1])
+    paths[2].write_bytes(contents[2][:-1] + b"\xff")
+    reasons = {Path(problem.file).name: problem.reason for problem in verify_index(index)}
+    assert reasons["build.json"] == "missing"
+    assert reasons["documents.db"] == (
+        f"expected {len(contents[1])} bytes, found {len(contents[1]) - 1}"
+    )
+    assert "SHA-256" in reasons["vectors.npy"]
+    assert all(not Path(problem.file).is_absolute() for problem in verify_index(index))
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+
+
+def rewritten(index: Path, **changes: Any) -> bytes:
+    """Puts a manifest there that is whole but says something else; gives the old one."""
+    path = index / "manifest.json"
+    old = path.read_bytes()
+    content = {**json.loads(old), **changes}
+    del content["sha256"]
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    content["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return old
+
+
+@pytest.mark.parametrize("version", [2, 3, 1_000])
+def test_a_newer_format_is_refused_and_not_replaced(
+    index: Path, tiny_encoder: Encoder, version: int
+) -> None:
+    old = rewritten(index, format=version, something_new=[1, 2])
+    for use in (SearchIndex.open, verify_index):
+        with pytest.raises(NewerFormat, match=f"format {version}; this sbertkit reads format 1"):
+            use(index)
+    with pytest.raises(NewerFormat):
+        SearchIndex.build(CORPUS, tiny_encoder, index)
+    (index / "manifest.json").write_bytes(old)
+
+
+def test_a_manifest_is_held_by_its_own_hash(index: Path, tiny_encoder: Encoder) -> None:
+    path = index / "manifest.json"
+    old = path.read_text()
+    content = json.loads(old)
+    for other in (
+        old.replace('"recall": 0.95', '"recall": 0.96'),
+        json.dumps(content),  # the same content, written by another program
+        old.replace("\n", "\r\n"),
+        json.dumps({key: value for key, value in content.items() if key != "sha256"}, indent=2),
+    ):
+        assert other != old
+        path.write_text(other, newline="")
+        with pytest.raises(DamagedIndex, match="does not match its own SHA-256"):
+            SearchIndex.open(index, tiny_encoder)
+    path.write_text(old)
+
+
+@pytest.mark.parametrize("field", ["segments", "encoder", "generation", "tombstones"])
+def test_a_whole_manifest_without_a_field_is_damage(index: Path, field: str) -> None:
+    old = rewritten(index)
+    content = json.loads(old)
+    del content[field]
+    (index / "manifest.json").write_text(json.dumps(content))
+    rewritten(index)
+    with pytest.raises(DamagedIndex, match=f"lacks a field: '{field}'"):
+        SearchIndex.open(index)
+    (index / "manifest.json").write_bytes(old)
+
+
+def test_whole_files_that_do_not_fit_together_are_damage(
+    index: Path, tiny_encoder: Encoder
+) -> None:
+    segments = json.loads((index / "manifest.json").read_text())["segments"]
+    segments[0]["documents"] += 1
+    old = rewritten(index, segments=segments)
+    with pytest.raises(DamagedIndex, match="does not hold 61 vectors"):
+        SearchIndex.open(index, tiny_encoder)
+    assert verify_index(index)
+    (index / "manifest.json").write_bytes(old)
+
+
+def test_in_a_large_index_only_the_mapped_vectors_are_left_to_verify(
+    index: Path, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "HASH_ALL_BYTES", 1_000)
+    source = random.Random(4)
+    for name in FILES[1:]:
+        path = file_of(index, name)
+        content = path.read_bytes()
+        for place in (0, 9, 30, 127, len(content) - 1, *source.choices(range(len(content)), k=9)):
+            changed = bytearray(content)
+            changed[place % len(content)] ^= 1 << source.randrange(8)
+            path.write_bytes(changed)
+            assert verify_index(index)
+            if name != VECTORS_FILE:
+                with pytest.raises(DamagedIndex):
+                    SearchIndex.open(index, tiny_encoder)
+                continue
+            try:  # a changed header or number is not looked at, and does no harm
+                SearchIndex.open(index, tiny_encoder).search("word", k=60)
+            except DamagedIndex:
+                assert place < 10
+        path.write_bytes(content[:-1])
+        with pytest.raises(DamagedIndex, match="bytes"):
+            SearchIndex.open(index, tiny_encoder)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_index_can_be_built_anew(
+    tiny_encoder: Encoder, tmp_path: Path, kind: str, name: str
+) -> None:
+    path = tmp_path / "index"
+    for how in ("cut", "flipped", "gone"):
+        SearchIndex.build(CORPUS, tiny_encoder, path, kind=kind).close()
+        if kind == "flat" and name == "index.faiss":
+            continue
+        file = file_of(path, name)
+        content = file.read_bytes()
+        if how == "gone":
+            file.unlink()
+        else:
+            half = len(content) // 2
+            file.write_bytes(content[:half] + (b"" if how == "cut" else b"~" + content[half + 1 :]))
+        assert_told(path, tiny_encoder, name)
+        SearchIndex.build(documents(7), tiny_encoder, path, kind=kind).close()
+        assert len(state(path, tiny_encoder)) == 7
+        assert len(list((path / "segments").iterdir())) == 1
+
+
+def test_an_open_index_tells_what_became_of_its_folder(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    with SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x") as opened:
+        assert opened.verify() == ()
+        file_of(tmp_path / "x", "build.json").unlink()
+        assert [problem.reason for problem in opened.verify()] == ["missing"]
+        assert opened.search(CORPUS[4][1], k=1)[0].id == "d4"

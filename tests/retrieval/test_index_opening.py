@@ -1,0 +1,280 @@
+"""Opening an index: its encoder, its place, and folders that are none."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from index_cases import documents
+from safetensors.torch import load_file, save_file
+
+from sbertkit import Encoder, SearchIndex, index_info, verify_index
+from sbertkit.errors import InputError, InputTypeError, MissingFile, ModelMismatch
+from sbertkit.retrieval.build import BuildOptions
+
+CORPUS = documents(20)
+
+
+@pytest.fixture
+def built(tiny_encoder: Encoder, tmp_path: Path) -> Path:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    return path
+
+
+def test_another_encoder_of_the_same_size_is_refused_by_name(
+    built: Path, tiny_encoder: Encoder, tiny_copy: Callable[..., Path]
+) -> None:
+    other = tiny_copy("bert", "other-bert")
+    weights = load_file(other / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][7] += 1
+    save_file(weights, other / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelMismatch) as caught:
+        SearchIndex.open(built, Encoder.load(other, pooling="mean"))
+    message = str(caught.value)
+    assert tiny_encoder.options.model in message
+    assert str(other) in message
+    assert "vectors of size" not in message
+
+
+def test_an_encoder_of_another_size_is_refused_with_both_sizes(
+    built: Path, tiny_copy: Callable[..., Path]
+) -> None:
+    smaller = tiny_models.declare(tiny_copy("bert", "smaller"), "Dense", "Normalize")
+    encoder = Encoder.load(smaller)
+    assert encoder.dim != 32
+    with pytest.raises(ModelMismatch, match=f"vectors of size 32 and {encoder.dim}"):
+        SearchIndex.open(built, encoder)
+
+
+@pytest.mark.parametrize(
+    "options", [{"pooling": "cls"}, {"max_tokens": 16}, {"prompts": {"query": "q: "}}]
+)
+def test_the_same_model_with_other_settings_is_another_encoder(
+    built: Path, tiny_bert: Path, options: dict[str, Any]
+) -> None:
+    encoder = Encoder.load(tiny_bert, **{"pooling": "mean", **options})
+    with pytest.raises(ModelMismatch, match="build the index again"):
+        SearchIndex.open(built, encoder)
+
+
+def test_a_copy_of_the_model_elsewhere_is_the_same_model(
+    built: Path, tiny_encoder: Encoder, tiny_copy: Callable[..., Path]
+) -> None:
+    copy = Encoder.load(tiny_copy("bert", "elsewhere"), pooling="mean")
+    expected = SearchIndex.open(built, tiny_encoder).search(CORPUS[3][1])
+    assert SearchIndex.open(built, copy).search(CORPUS[3][1]) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pooling": "cls"},
+        {"pooling": "mean", "max_tokens": 20, "normalize": False},
+        {"pooling": "max", "prompts": {"query": "ask: ", "document": "tell: "}},
+        {"pooling": "first_last", "prompts": {"query": "nur Frage: ü"}},
+    ],
+)
+def test_without_an_encoder_the_one_that_built_it_is_loaded_with_its_settings(
+    tiny_bert: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    encoder = Encoder.load(tiny_bert, **options)
+    with SearchIndex.build(CORPUS, encoder, tmp_path / "index") as index:
+        expected = index.search(CORPUS[3][1])
+    with SearchIndex.open(tmp_path / "index") as again:
+        assert again.encoder is not encoder
+        assert again.encoder.fingerprint == encoder.fingerprint
+        assert again.search(CORPUS[3][1]) == expected
+
+
+def test_a_renamed_or_copied_index_opens(
+    built: Path, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    expected = SearchIndex.open(built, tiny_encoder).search(CORPUS[3][1])
+    copy = shutil.copytree(built, tmp_path / "sub" / "copy of it")
+    moved = built.rename(tmp_path / "moved")
+    link = tmp_path / "link"
+    link.symlink_to(moved)
+    for path in (copy, moved, link):
+        assert SearchIndex.open(path).search(CORPUS[3][1]) == expected
+        assert verify_index(path) == ()
+
+
+def test_a_model_moved_together_with_its_index_is_found(
+    tiny_copy: Callable[..., Path], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    model = home / "models" / "bert"
+    model.parent.mkdir(parents=True)
+    tiny_copy().rename(model)
+    encoder = Encoder.load(model, pooling="mean")
+    SearchIndex.build(CORPUS, encoder, home / "indexes" / "x").close()
+    moved = home.rename(tmp_path / "new home")
+    with SearchIndex.open(moved / "indexes" / "x") as index:
+        assert index.search(CORPUS[3][1])[0].id == "d3"
+
+
+def test_a_model_named_relative_to_the_working_folder_is_found_from_elsewhere(
+    tiny_copy: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_copy("bert", "model")
+    monkeypatch.chdir(tmp_path)
+    SearchIndex.build(CORPUS, Encoder.load("model", pooling="mean"), "index").close()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert SearchIndex.open("../index").search(CORPUS[3][1])[0].id == "d3"
+    assert SearchIndex.open(tmp_path / "index").info().model == "model"
+
+
+def test_a_model_that_is_gone_is_told_with_the_index_that_wants_it(
+    tiny_copy: Callable[..., Path], tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    model = tiny_copy("bert", "model")
+    SearchIndex.build(CORPUS, Encoder.load(model, pooling="mean"), tmp_path / "index").close()
+    away = model.rename(tmp_path / "away")
+    with pytest.raises(InputError, match=r"index cannot be loaded: [^\n]*elsewhere now"):
+        SearchIndex.open(tmp_path / "index")
+    assert SearchIndex.open(tmp_path / "index", model=str(away)).search("word")
+    assert SearchIndex.open(tmp_path / "index", tiny_encoder).search("word")
+
+
+def test_a_model_changed_in_its_place_is_refused(
+    tiny_copy: Callable[..., Path], tmp_path: Path
+) -> None:
+    model = tiny_copy("bert", "model")
+    SearchIndex.build(CORPUS, Encoder.load(model, pooling="mean"), tmp_path / "index").close()
+    weights = load_file(model / "model.safetensors")
+    weights["embeddings.LayerNorm.bias"] += torch.ones(32)
+    save_file(weights, model / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelMismatch):
+        SearchIndex.open(tmp_path / "index")
+
+
+@pytest.mark.parametrize("encoder", ["all-MiniLM-L6-v2", 3, b"x", {}])
+def test_an_encoder_must_be_one(built: Path, tmp_path: Path, encoder: Any) -> None:
+    with pytest.raises(InputTypeError, match=r"expected an Encoder.*Encoder\.load"):
+        SearchIndex.open(built, encoder)
+    for value in (encoder, lambda: encoder):
+        with pytest.raises(InputTypeError, match=r"expected an Encoder.*Encoder\.load"):
+            SearchIndex.build(CORPUS, value, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("path", [None, 3, b"index", ["index"]])
+def test_a_path_of_another_type_is_a_wrong_type(tiny_encoder: Encoder, path: Any) -> None:
+    for use in (SearchIndex.open, verify_index, index_info):
+        with pytest.raises(InputTypeError, match="expected the path"):
+            use(path)
+    with pytest.raises(InputTypeError, match="expected the path"):
+        SearchIndex.build(CORPUS, tiny_encoder, path)
+
+
+@pytest.mark.parametrize("path", ["", "a\0b"])
+def test_no_path_is_refused(tiny_encoder: Encoder, path: str) -> None:
+    for use in (SearchIndex.open, verify_index, index_info):
+        with pytest.raises(InputError, match="expected the path"):
+            use(path)
+    with pytest.raises(InputError, match="expected the path"):
+        SearchIndex.build(CORPUS, tiny_encoder, path)
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    for use in (SearchIndex.open, verify_index, index_info):
+        with pytest.raises(MissingFile, match=r"there is no index at .*none; build one"):
+            use(tmp_path / "none")
+
+
+FOREIGN = {
+    "nothing": None,
+    "of a web page": b'{"name": "My page", "icons": []}',
+    "a list": b"[]",
+    "empty": b"",
+    "with comments": b"// hello\n{}",
+    "no text": bytes(range(256)),
+    "deep": b"[" * 200_000,
+    "another mark": b'{"mark": "other index", "format": 1}',
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_of_somebody_else_is_no_index(
+    tiny_encoder: Encoder, tmp_path: Path, content: bytes | None
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "segments" / "part-1").mkdir()
+    if content is not None:
+        (tmp_path / "manifest.json").write_bytes(content)
+    before = sorted(tmp_path.rglob("*"))
+    for use in (SearchIndex.open, verify_index, index_info):
+        with pytest.raises(InputError, match="is not an sbertkit index"):
+            use(tmp_path)
+    with pytest.raises(InputError, match="was left as it is"):
+        SearchIndex.build(CORPUS, tiny_encoder, tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_or_an_empty_folder_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "odd" / "manifest.json").mkdir(parents=True)
+    for name in ("file", "empty", "odd"):
+        with pytest.raises(InputError, match="is not an sbertkit index"):
+            SearchIndex.open(tmp_path / name)
+
+
+def test_the_description_needs_no_model(tiny_copy: Callable[..., Path], tmp_path: Path) -> None:
+    model = tiny_copy("bert", "model")
+    encoder = Encoder.load(model, pooling="mean")
+    with SearchIndex.build(CORPUS, encoder, tmp_path / "x", recall=0.5) as index:
+        expected = index.info()
+    shutil.rmtree(model)
+    assert index_info(tmp_path / "x") == expected
+    assert expected.recall == 0.5
+    assert verify_index(tmp_path / "x") == ()
+
+
+def test_a_rebuild_counts_the_generation(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    for generation in (1, 2, 3):
+        with SearchIndex.build(documents(generation), tiny_encoder, tmp_path / "x") as index:
+            assert index.info().generation == generation
+            assert len(list((tmp_path / "x" / "segments").iterdir())) == 1
+
+
+def test_the_corpus_is_remembered_where_it_is_a_file(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "corpus.txt").write_text("one\ntwo\n")
+    monkeypatch.chdir(tmp_path)
+    for corpus, expected in (("corpus.txt", str(tmp_path / "corpus.txt")), (CORPUS, None)):
+        SearchIndex.build(corpus, tiny_encoder, "x").close()
+        assert json.loads((tmp_path / "x" / "manifest.json").read_text())["corpus"] == expected
+
+
+@pytest.mark.parametrize("recall", [0, -0.1, 1.1, float("nan"), float("inf")])
+def test_a_recall_out_of_range_is_refused(recall: float) -> None:
+    with pytest.raises(InputError, match="recall must be above 0 and at most 1"):
+        BuildOptions(recall=recall)
+
+
+@pytest.mark.parametrize("recall", ["0.9", None, True])
+def test_a_recall_that_is_no_number_is_a_wrong_type(recall: Any) -> None:
+    with pytest.raises(InputTypeError, match="recall must be a number"):
+        BuildOptions(recall=recall)
+
+
+def test_arguments_are_checked_before_anything_is_read(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    def never():
+        pytest.fail("the corpus was read")
+        yield
+
+    for options in ({"kind": "tree"}, {"recall": 2}, {"kind": "flat", "clusters": 3}):
+        with pytest.raises(InputError):
+            SearchIndex.build(never(), tiny_encoder, tmp_path / "x", **options)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

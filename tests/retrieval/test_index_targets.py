@@ -1,0 +1,310 @@
+"""Where an index may be built, what a refusal leaves, and one writer at a time."""
+
+import os
+import socket
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import Child
+from index_cases import contents, documents, ids_of, state
+
+from sbertkit import Encoder, SearchIndex
+from sbertkit.errors import DamagedIndex, InputError, StorageError
+from sbertkit.retrieval import default_index_path, lock
+from sbertkit.retrieval.lock import lock_path, writer_lock
+
+CORPUS = documents(12)
+
+REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "empty": ([], {}),
+    "double id": ([*CORPUS, ("d3", "again")], {}),
+    "no text": ([*CORPUS, {"id": "x"}], {}),
+    "wrong type": ([*CORPUS, ("x", 3)], {}),
+    "too many clusters": (CORPUS, {"clusters": 13}),
+}
+
+
+def never() -> Encoder:
+    pytest.fail("the encoder was loaded before the corpus was accepted")
+
+
+@pytest.mark.parametrize(("corpus", "options"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("place", ["index", "a/b/index", "empty"])
+def test_a_refused_build_leaves_no_trace(
+    tmp_path: Path, corpus: Any, options: dict[str, Any], place: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises((InputError, TypeError)):
+        SearchIndex.build(corpus, never, tmp_path / place, **options)
+    assert contents(tmp_path) == {"empty": "folder"}
+
+
+@pytest.mark.parametrize(("corpus", "options"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_rebuild_leaves_the_old_index_byte_for_byte(
+    tiny_encoder: Encoder, tmp_path: Path, corpus: Any, options: dict[str, Any]
+) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    before = contents(tmp_path)
+    with pytest.raises((InputError, TypeError)):
+        SearchIndex.build(corpus, never, path, **options)
+    assert contents(tmp_path) == before
+    assert state(path, tiny_encoder) == ids_of(CORPUS)
+
+
+@pytest.mark.parametrize("error", [InputError, MemoryError, KeyboardInterrupt, OSError, SystemExit])
+@pytest.mark.parametrize("where", ["corpus", "encoder"])
+def test_an_error_of_the_callers_own_code_stays_what_it_is_and_leaves_no_trace(
+    tiny_encoder: Encoder, tmp_path: Path, error: type[BaseException], where: str
+) -> None:
+    def corpus():
+        yield from CORPUS
+        if where == "corpus":
+            raise error("mine")
+
+    def load() -> Encoder:
+        if where == "encoder":
+            raise error("mine")
+        return tiny_encoder
+
+    path = tmp_path / "index"
+    for place in (path, path / "deeper" / "index"):
+        with pytest.raises(error, match=r"^mine$"):
+            SearchIndex.build(corpus(), load, place)
+        assert contents(tmp_path) == {}
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    before = contents(tmp_path)
+    with pytest.raises(error, match=r"^mine$"):
+        SearchIndex.build(corpus(), load, path)
+    assert contents(tmp_path) == before
+
+
+def test_a_file_at_the_path_is_refused_and_left(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="is a file; expected a folder"):
+        SearchIndex.build(CORPUS, never, tmp_path / "file")
+    with pytest.raises(StorageError, match="is a file, not a folder"):
+        SearchIndex.build(CORPUS, never, tmp_path / "file" / "index")
+    assert list(contents(tmp_path)) == ["file"]
+
+
+@pytest.mark.parametrize(
+    "names", [["notes.txt"], [".hidden"], ["sub/"], ["manifest.json"], ["segments/"]]
+)
+def test_a_folder_of_somebody_else_is_refused_and_left(tmp_path: Path, names: list[str]) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for name in names:
+        (folder / name).mkdir() if name.endswith("/") else (folder / name).write_text("{}")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="not an sbertkit index; it was left as it is"):
+        SearchIndex.build(CORPUS, never, folder)
+    assert contents(tmp_path) == before
+
+
+def test_a_name_that_is_too_long_is_told(tmp_path: Path) -> None:
+    for name in ("x" * 250, "x" * 300, "y" * 300 + "/index"):
+        with pytest.raises(StorageError, match="too long; choose a shorter one"):
+            SearchIndex.build(CORPUS, never, tmp_path / "a" / name)
+    assert contents(tmp_path) == {}
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    folder.chmod(0o750)
+    before = folder.stat()
+    SearchIndex.build(CORPUS, tiny_encoder, folder).close()
+    assert (folder.stat().st_ino, folder.stat().st_mode) == (before.st_ino, before.st_mode)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    SearchIndex.build(CORPUS, tiny_encoder, ".").close()
+    assert state(Path(), tiny_encoder) == ids_of(CORPUS)
+
+
+def test_a_link_to_an_index_is_that_index(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    for number, target in enumerate(["index", "new", "empty"]):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        link = tmp_path / f"link{number}"
+        link.symlink_to(tmp_path / target)
+        for count in (3, 5):
+            SearchIndex.build(CORPUS[:count], tiny_encoder, link).close()
+            assert link.is_symlink()
+            assert state(tmp_path / target, tiny_encoder) == ids_of(CORPUS[:count])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"index", "new", "empty", "link0", "link1", "link2"}
+
+
+def test_other_files_in_an_index_folder_outlive_a_rebuild(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    (path / "README").write_text("mine")
+    SearchIndex.build(CORPUS[:3], tiny_encoder, path).close()
+    assert (path / "README").read_text() == "mine"
+
+
+def test_what_killed_builds_left_is_swept_by_the_next(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    half = tmp_path / ".index.building" / "segments" / "000001-01234567"
+    half.mkdir(parents=True)
+    (half / "documents.db").write_bytes(b"half")
+    (tmp_path / "index.lock").write_text('{"pid": 1, "host": "other"}')
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    assert [left.name for left in tmp_path.iterdir()] == ["index"]
+    leftover = path / "segments" / "000007-01234567"
+    leftover.mkdir()
+    (leftover / "vectors.npy").write_bytes(b"half")
+    (path / ".manifest.json.123.tmp").write_bytes(b"half")
+    with SearchIndex.build(CORPUS[:3], tiny_encoder, path) as index:
+        assert index.info().generation == 2
+    assert sorted(left.name for left in path.iterdir()) == ["manifest.json", "segments"]
+    assert len(list((path / "segments").iterdir())) == 1
+
+
+def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    half = tmp_path / "index" / "segments" / "000001-01234567"
+    half.mkdir(parents=True)
+    (half / "documents.db").write_bytes(b"half")
+    with pytest.raises(DamagedIndex, match="a build was not finished"):
+        SearchIndex.open(tmp_path / "index", tiny_encoder)
+    SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "index").close()
+    assert state(tmp_path / "index", tiny_encoder) == ids_of(CORPUS)
+    assert len(list((tmp_path / "index" / "segments").iterdir())) == 1
+
+
+def holding(pipe: Connection, path: Path) -> None:
+    """Holds the lock of an index until it is killed."""
+    with writer_lock(path):
+        pipe.send(os.getpid())
+        pipe.recv()
+
+
+@pytest.mark.parametrize("there_already", [False, True])
+def test_a_second_build_is_refused_with_the_pid_of_the_first(
+    tiny_encoder: Encoder, tmp_path: Path, there_already: bool
+) -> None:
+    path = tmp_path / "index"
+    if there_already:
+        SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    with Child(holding, path) as child:
+        pid = child.receive()
+        before = contents(tmp_path)
+        for name in (path, tmp_path / "." / "index", tmp_path / "no" / ".." / "index"):
+            with pytest.raises(StorageError, match=f"pid {pid} on {socket.gethostname()}; wait"):
+                SearchIndex.build(CORPUS, never, name)
+        assert contents(tmp_path) == before
+        child.process.kill()
+        child.process.join()
+    # The killed holder's file is still there and holds up nobody.
+    assert lock_path(path).exists()
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    assert [left.name for left in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_second_build_in_the_same_process_is_refused_too(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    def corpus():
+        with pytest.raises(StorageError, match=f"pid {os.getpid()} "):
+            SearchIndex.build(CORPUS, never, tmp_path / "index")
+        yield from CORPUS
+
+    SearchIndex.build(corpus(), tiny_encoder, tmp_path / "index").close()
+    assert state(tmp_path / "index", tiny_encoder) == ids_of(CORPUS)
+
+
+def test_of_many_writers_at_once_each_has_the_lock_alone(tmp_path: Path) -> None:
+    holders: list[int] = []
+    overlaps: list[int] = []
+    taken = 0
+
+    def work() -> None:
+        nonlocal taken
+        for _ in range(60):
+            try:
+                with writer_lock(tmp_path / "index"):
+                    holders.append(1)
+                    overlaps.append(len(holders))
+                    taken += 1
+                    holders.pop()
+            except StorageError:
+                continue
+
+    lock_wait = lock._HOLDER_PAUSE
+    lock._HOLDER_PAUSE = 0.0
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lock._HOLDER_PAUSE = lock_wait
+    assert taken >= 60
+    assert set(overlaps) == {1}
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_lock_is_free_again_after_a_failure(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    with pytest.raises(KeyError), writer_lock(tmp_path / "index"):
+        raise KeyError
+    with writer_lock(tmp_path / "index"):
+        assert lock_path(tmp_path / "index").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_of_unknown_content_still_tells_of_another_process(tmp_path: Path) -> None:
+    with writer_lock(tmp_path / "index"):
+        for content in ("", "{}", "[1]", "\x00"):
+            lock_path(tmp_path / "index").write_text(content)
+            expected = r"another process .*: pid not known; wait"
+            with pytest.raises(StorageError, match=expected), writer_lock(tmp_path / "index"):
+                pytest.fail("locked twice")
+
+
+def test_a_folder_in_the_place_of_the_lock_is_told(tmp_path: Path) -> None:
+    (tmp_path / "index.lock").mkdir()
+    with pytest.raises(StorageError, match=r"cannot write .*index\.lock"):
+        SearchIndex.build(CORPUS, never, tmp_path / "index")
+
+
+def test_the_default_place_is_named_after_the_corpus(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.v1").mkdir()
+    for corpus, name in {
+        "corpus.txt": "corpus",
+        "a/my corpus.jsonl.gz": "my corpus",
+        "x.y.tsv": "x.y",
+        "folder.v1": "folder.v1",
+    }.items():
+        assert default_index_path(corpus) == Path("indexes") / name
+
+
+def test_the_default_place_of_another_corpus_is_refused_with_a_free_one(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "corpus.txt").write_text("one\n")
+    path = default_index_path("a/corpus.txt")
+    SearchIndex.build("a/corpus.txt", tiny_encoder, path).close()
+    assert default_index_path("a/corpus.txt") == path
+    Path("indexes/corpus-2").mkdir()
+    with pytest.raises(InputError, match=r"holds an index of .*a.corpus\.txt; .*-o .*corpus-3$"):
+        default_index_path("b/corpus.txt")
+    manifest = path / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:-5])
+    with pytest.raises(InputError, match=r"damaged index .* -o indexes.corpus, or .*corpus-3$"):
+        default_index_path("a/corpus.txt")
