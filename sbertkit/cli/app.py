@@ -24,7 +24,7 @@ _INTERRUPTED = 130
 )
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 def app() -> None:
-    r"""Sentence embeddings, durable semantic search, and numbers that can be trusted.
+    """Sentence embeddings, durable semantic search, and numbers that can be trusted.
 
     \b
     Example:

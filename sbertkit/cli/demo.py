@@ -46,7 +46,7 @@ DESCRIPTIONS = (
 )
 @quiet_option
 def demo(output: str, quiet: bool) -> None:
-    r"""Take the tour: a reverse dictionary.
+    """Take the tour: a reverse dictionary.
 
     Builds an index over 27,254 WordNet glosses and looks ten descriptions up in it.
 

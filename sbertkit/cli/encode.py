@@ -1,19 +1,16 @@
 """``encode`` and ``similarity``."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import (
-    encoder_loader,
-    encoder_options,
-    quiet_option,
-    read_options,
-    reading,
-)
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import print_line
 from sbertkit.errors import InputError
+
+if TYPE_CHECKING:
+    from sbertkit.data import ReadOptions
 
 
 @click.command()
@@ -22,8 +19,10 @@ from sbertkit.errors import InputError
 @encoder_options
 @read_options
 @quiet_option
-def encode(source: str, output: str, quiet: bool, **options: Any) -> None:
-    r"""Encode a corpus to a file of vectors.
+def encode(
+    source: str, output: str, load_encoder: LoadEncoder, read: "ReadOptions", quiet: bool
+) -> None:
+    """Encode a corpus to a file of vectors.
 
     INPUT is a corpus as for index, or - for standard input. A .npy file holds a float32 matrix with
     a row for each document, in order, blank ones too; a .parquet file has the columns id, text and
@@ -36,9 +35,7 @@ def encode(source: str, output: str, quiet: bool, **options: Any) -> None:
     """
     from sbertkit.encoder import encode_corpus
 
-    report = encode_corpus(
-        encoder_loader(options), source, output, read=reading(options), progress=not quiet
-    )
+    report = encode_corpus(load_encoder, source, output, read=read, progress=not quiet)
     print_line(
         f"{report.rows:,} vectors in {output} ({report.seconds:.1f} s, "
         f"{report.tokens_per_second:,.0f} tokens/s)"
@@ -49,8 +46,8 @@ def encode(source: str, output: str, quiet: bool, **options: Any) -> None:
 @click.argument("first", metavar="TEXT")
 @click.argument("second", metavar="TEXT")
 @encoder_options
-def similarity(first: str, second: str, **options: Any) -> None:
-    r"""Print the cosine of two texts or files.
+def similarity(first: str, second: str, load_encoder: LoadEncoder) -> None:
+    """Print the cosine of two texts or files.
 
     Files are compared line by line.
 
@@ -62,8 +59,7 @@ def similarity(first: str, second: str, **options: Any) -> None:
     import numpy as np
 
     left, right = _sides(first, second)
-    encoder = encoder_loader(options)()
-    vectors = encoder.encode([*left, *right])
+    vectors = load_encoder().encode([*left, *right])
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
     for cosine in np.einsum("nd,nd->n", unit[: len(left)], unit[len(left) :]):

@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import encoder_loader, encoder_options
+from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts
 from sbertkit.storage import replace_file, storage_errors
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(name="eval")
 def evaluate() -> None:
-    r"""Measure encoders and indexes.
+    """Measure encoders and indexes.
 
     \b
     Example:
@@ -31,8 +31,8 @@ def evaluate() -> None:
     "--split", metavar="SPLIT", help="By default test where there are several; all for every row."
 )
 @click.option("--json", "json_path", metavar="OUT", help="Write the result as JSON, too.")
-def sts(file: str, split: str | None, json_path: str | None, **options: Any) -> None:
-    r"""Compare cosines with gold scores of sentence pairs.
+def sts(file: str, load_encoder: LoadEncoder, split: str | None, json_path: str | None) -> None:
+    """Compare cosines with gold scores of sentence pairs.
 
     FILE is tab-separated: score, sentence, sentence, or with a header (split, score, sentence1,
     sentence2). Spearman and Pearson are shown times 100.
@@ -45,12 +45,13 @@ def sts(file: str, split: str | None, json_path: str | None, **options: Any) -> 
     from sbertkit.evaluation import evaluate_sts
 
     pairs = read_sts(file, split=split)
-    result = evaluate_sts(encoder_loader(options)(), pairs)
+    encoder = load_encoder()
+    result = evaluate_sts(encoder, pairs)
     if json_path is not None:
         text = json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
         with storage_errors(json_path):
             replace_file(Path(json_path), f"{text}\n".encode())
-    print_facts(_facts(result, options["model"]))
+    print_facts(_facts(result, encoder.options.model))
 
 
 def _facts(result: "StsResult", model: str) -> list[tuple[str, object]]:

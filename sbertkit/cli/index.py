@@ -1,18 +1,15 @@
 """``index``, ``info`` and ``verify``."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import (
-    encoder_loader,
-    encoder_options,
-    quiet_option,
-    read_options,
-    reading,
-)
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import json_line, print_facts, print_line, without_controls
+
+if TYPE_CHECKING:
+    from sbertkit.data import ReadOptions
 
 
 @click.command()
@@ -36,8 +33,17 @@ from sbertkit.cli.output import json_line, print_facts, print_line, without_cont
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
 @read_options
 @quiet_option
-def index(corpus: str, output: str | None, quiet: bool, **options: Any) -> None:
-    r"""Build a search index over CORPUS.
+def index(
+    corpus: str,
+    output: str | None,
+    load_encoder: LoadEncoder,
+    kind: str,
+    recall: float,
+    clusters: int | None,
+    read: "ReadOptions",
+    quiet: bool,
+) -> None:
+    """Build a search index over CORPUS.
 
     CORPUS is text (one document a line), JSONL, TSV (id, tab, text), CSV or Parquet, each also
     gzipped, a BEIR folder, a folder of .txt and .md files, or - for standard input. An index that
@@ -55,12 +61,12 @@ def index(corpus: str, output: str | None, quiet: bool, **options: Any) -> None:
     path = default_index_path(corpus) if output is None else output
     with SearchIndex.build(
         corpus,
-        encoder_loader(options),
+        load_encoder,
         path,
-        kind=options["kind"],
-        recall=options["recall"],
-        clusters=options["clusters"],
-        read=reading(options),
+        kind=kind,
+        recall=recall,
+        clusters=clusters,
+        read=read,
         progress=not quiet,
     ) as built:
         facts = built.info()
@@ -80,7 +86,7 @@ def index(corpus: str, output: str | None, quiet: bool, **options: Any) -> None:
     show_default=True,
 )
 def info(directory: str, output_format: str) -> None:
-    r"""Say what the index DIR holds.
+    """Say what the index DIR holds.
 
     \b
     Example:
@@ -99,7 +105,7 @@ def info(directory: str, output_format: str) -> None:
 @click.argument("directory", metavar="DIR")
 @click.pass_context
 def verify(context: click.Context, directory: str) -> None:
-    r"""Check every file of the index DIR.
+    """Check every file of the index DIR.
 
     Each file is compared with its SHA-256; the exit status is 1 if anything is wrong.
 

@@ -1,95 +1,111 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what they describe."""
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from sbertkit.data import ReadOptions
     from sbertkit.encoder import Encoder
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+LoadEncoder = Callable[[], "Encoder"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 _FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "beir", "folder")
 
-model_option = click.option(
-    "--model",
-    metavar="MODEL",
-    default=DEFAULT_MODEL,
-    show_default=True,
-    help="A model folder or a hub name.",
+_ENCODER_OPTIONS = (
+    click.option(
+        "--model",
+        metavar="MODEL",
+        default=DEFAULT_MODEL,
+        show_default=True,
+        help="A model folder or a hub name.",
+    ),
+    click.option(
+        "--pooling", type=click.Choice(_POOLINGS), help="By default, as the model declares."
+    ),
+    click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
+    click.option("--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or mps."),
+    click.option(
+        "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
+    ),
 )
+_READ_OPTIONS = (
+    click.option(
+        "--format",
+        "corpus_format",
+        type=click.Choice(_FORMATS),
+        help="By default, as the corpus's name tells.",
+    ),
+    click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
+    click.option(
+        "--errors",
+        type=click.Choice(("strict", "replace")),
+        default="strict",
+        show_default=True,
+        help="Refuse bytes that cannot be decoded, or replace them by U+FFFD.",
+    ),
+    click.option("--skip-bad-lines", is_flag=True, help="Leave bad lines out and list them."),
+)
+
 quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
 
 
 def encoder_options(command: Command) -> Command:
-    """Adds the options that choose and set up the encoder."""
-    for option in (
-        click.option("--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or mps."),
-        click.option(
-            "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
-        ),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
-        click.option(
-            "--pooling", type=click.Choice(_POOLINGS), help="By default, as the model declares."
-        ),
-        model_option,
-    ):
-        command = option(command)
-    return command
+    """Adds the options that choose an encoder; the command gets `load_encoder`, which loads it."""
+
+    @functools.wraps(command)
+    def with_encoder(
+        *,
+        model: str,
+        pooling: str | None,
+        max_tokens: int | None,
+        device: str,
+        trust_remote_code: bool,
+        **others: Any,
+    ) -> Any:
+        def load() -> "Encoder":
+            from sbertkit.encoder import Encoder
+
+            return Encoder.load(
+                model,
+                pooling=pooling,
+                max_tokens=max_tokens,
+                device=device,
+                trust_remote_code=trust_remote_code,
+            )
+
+        return command(load_encoder=load, **others)
+
+    return _with_options(with_encoder, _ENCODER_OPTIONS)  # type: ignore[return-value]
 
 
 def read_options(command: Command) -> Command:
-    """Adds the options that say how a corpus is read."""
-    for option in (
-        click.option("--skip-bad-lines", is_flag=True, help="Leave bad lines out and list them."),
-        click.option(
-            "--errors",
-            type=click.Choice(("strict", "replace")),
-            default="strict",
-            show_default=True,
-            help="Refuse bytes that cannot be decoded, or replace them by U+FFFD.",
-        ),
-        click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
-        click.option(
-            "--format",
-            "corpus_format",
-            type=click.Choice(_FORMATS),
-            help="By default, as the corpus's name tells.",
-        ),
-    ):
+    """Adds the options that say how a corpus is read; the command gets them as `read`."""
+
+    @functools.wraps(command)
+    def with_read(
+        *,
+        corpus_format: str | None,
+        encoding: str,
+        errors: str,
+        skip_bad_lines: bool,
+        **others: Any,
+    ) -> Any:
+        from sbertkit.data import ReadOptions
+
+        return command(read=ReadOptions(corpus_format, encoding, errors, skip_bad_lines), **others)
+
+    return _with_options(with_read, _READ_OPTIONS)  # type: ignore[return-value]
+
+
+def _with_options(
+    command: Callable[..., Any], options: tuple[Callable[[Command], Command], ...]
+) -> Callable[..., Any]:
+    for option in reversed(options):  # click lists the last decorated first
         command = option(command)
     return command
-
-
-def encoder_loader(options: Mapping[str, Any]) -> "Callable[[], Encoder]":
-    """A function that loads the encoder which a command's options describe."""
-
-    def load() -> "Encoder":
-        from sbertkit.encoder import Encoder
-
-        return Encoder.load(
-            options["model"],
-            pooling=options["pooling"],
-            max_tokens=options["max_tokens"],
-            device=options["device"],
-            trust_remote_code=options["trust_remote_code"],
-        )
-
-    return load
-
-
-def reading(options: Mapping[str, Any]) -> "ReadOptions":
-    """The read options that a command's options describe."""
-    from sbertkit.data import ReadOptions
-
-    return ReadOptions(
-        format=options["corpus_format"],
-        encoding=options["encoding"],
-        errors=options["errors"],
-        skip_bad_lines=options["skip_bad_lines"],
-    )

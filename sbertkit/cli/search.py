@@ -41,7 +41,7 @@ def search(
     output_format: str,
     device: str,
 ) -> None:
-    r"""Search the index DIR.
+    """Search the index DIR.
 
     Every QUERY is one query; - reads one per line from standard input.
 

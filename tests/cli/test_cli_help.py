@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from sbertkit.cli.app import app
 
@@ -26,10 +27,10 @@ COMMANDS = commands(app)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_has_an_example_that_calls_the_command(name: str) -> None:
-    text = COMMANDS[name].help or ""
-    assert "Example:" in text
-    assert f"sbertkit {name}" in text
+def test_the_help_shows_an_example_on_a_line_of_its_own(name: str) -> None:
+    shown = CliRunner().invoke(app, [*name.split(), "-h"]).output.splitlines()
+    start = shown.index("  Example:")
+    assert shown[start + 1].startswith(f"    sbertkit {name}")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
