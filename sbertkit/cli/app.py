@@ -1,5 +1,6 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
+import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -43,18 +44,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: The arguments after the program's name; ``None`` takes those of the process.
     """
     _show_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = app.main(
             args=None if arguments is None else list(arguments),
             prog_name="sbertkit",
             standalone_mode=False,
         )
+        sys.stdout.flush()
     except SbertkitError as error:
         click.echo(f"sbertkit: error: {without_controls(str(error))}", err=True)
         status = 1
     except click.ClickException as error:
         error.show()
         status = error.exit_code
+    except OSError as error:
+        # Of the machine and not of the program: a full disk behind standard output, for instance.
+        reason = f"{error.filename or 'standard output'}: {error.strerror or error}"
+        click.echo(f"sbertkit: error: {without_controls(reason)}", err=True)
+        status = 1
     except (click.Abort, KeyboardInterrupt):
         click.echo("sbertkit: interrupted", err=True)
         status = _INTERRUPTED

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
-from sbertkit.cli.output import print_line
+from sbertkit.cli.output import print_line, without_controls
 from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def encode(
 
     report = encode_corpus(load_encoder, source, output, read=read, progress=not quiet)
     print_line(
-        f"{report.rows:,} vectors in {output} ({report.seconds:.1f} s, "
+        f"{report.rows:,} vectors in {without_controls(output)} ({report.seconds:.1f} s, "
         f"{report.tokens_per_second:,.0f} tokens/s)"
     )
 
@@ -58,17 +58,26 @@ def similarity(first: str, second: str, load_encoder: LoadEncoder) -> None:
     """
     import numpy as np
 
+    from sbertkit.metrics.cosine import row_cosines
+
     left, right = _sides(first, second)
     vectors = load_encoder().encode([*left, *right])
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
-    for cosine in np.einsum("nd,nd->n", unit[: len(left)], unit[len(left) :]):
+    rows = np.arange(len(left))
+    for cosine in row_cosines(vectors, rows, rows + len(left)):
         print_line(f"{cosine:.6f}")
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether a text is the path of a file or pipe; one too long for a path is not."""
+    try:
+        return Path(text).exists() and not Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _sides(first: str, second: str) -> tuple[list[str], list[str]]:
     """The texts of both arguments, line by line where they name files."""
-    files = [Path(name).is_file() for name in (first, second)]
+    files = [_names_a_file(name) for name in (first, second)]
     if not any(files):
         return [first], [second]
     if not all(files):

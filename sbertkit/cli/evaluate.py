@@ -1,14 +1,14 @@
 """``eval``."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.arguments import output_file
 from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts
-from sbertkit.storage import replace_file, storage_errors
+from sbertkit.storage import staged_file, storage_errors
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import StsResult
@@ -44,13 +44,14 @@ def sts(file: str, load_encoder: LoadEncoder, split: str | None, json_path: str 
     from sbertkit.data.sts import read_sts
     from sbertkit.evaluation import evaluate_sts
 
+    target = None if json_path is None else output_file(json_path)
     pairs = read_sts(file, split=split)
     encoder = load_encoder()
     result = evaluate_sts(encoder, pairs)
-    if json_path is not None:
+    if target is not None:
         text = json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
-        with storage_errors(json_path):
-            replace_file(Path(json_path), f"{text}\n".encode())
+        with storage_errors(target), staged_file(target) as staged:
+            staged.write_text(f"{text}\n", encoding="utf-8")
     print_facts(_facts(result, encoder.options.model))
 
 

@@ -71,8 +71,8 @@ def index(
     ) as built:
         facts = built.info()
     print_line(
-        f"{facts.documents:,} documents in {path} ({facts.kind}, {facts.dim} dimensions, "
-        f"{facts.bytes / 1e6:,.1f} MB)"
+        f"{facts.documents:,} documents in {without_controls(str(path))} "
+        f"({facts.kind}, {facts.dim} dimensions, {facts.bytes / 1e6:,.1f} MB)"
     )
 
 

@@ -97,8 +97,13 @@ def read_options(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         from sbertkit.data import ReadOptions
+        from sbertkit.errors import InputError
 
-        return command(read=ReadOptions(corpus_format, encoding, errors, skip_bad_lines), **others)
+        try:
+            read = ReadOptions(corpus_format, encoding, errors, skip_bad_lines)
+        except InputError as error:
+            raise click.BadParameter(str(error), param_hint="--encoding") from error
+        return command(read=read, **others)
 
     return _with_options(with_read, _READ_OPTIONS)  # type: ignore[return-value]
 

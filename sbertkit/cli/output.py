@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,12 +21,16 @@ def without_controls(text: str) -> str:
 def json_line(content: Mapping[str, Any]) -> str:
     """Strict JSON on one line; no control code of the data is in it as such."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a terminal that knows few characters
+        text = json.dumps(content, allow_nan=False)
     return _C1_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_line(text: str) -> None:
-    """Prints a line of data."""
-    click.echo(text)
+    """Prints a line of data, as it is."""
+    click.echo(text, color=True)  # or else click drops what it takes for colours
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

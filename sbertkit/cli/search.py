@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.output import json_line, print_line, print_table
+from sbertkit.cli.output import json_line, print_line, print_table, without_controls
 from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,13 +59,14 @@ def search(
 
 
 def _query_texts(queries: Sequence[str]) -> Iterator[str]:
+    from sbertkit.data import repair_surrogates
     from sbertkit.data.lines import read_lines
 
     for query in queries:
         if query == "-":
             yield from (line.text for line in read_lines("-"))
         else:
-            yield query
+            yield repair_surrogates(query)  # bytes of the shell that are no text
 
 
 def _print_tables(queries: Sequence[str], hits: Hits) -> None:
@@ -83,11 +84,12 @@ def _print_jsonl(queries: Sequence[str], hits: Hits) -> None:
 
 def _print_trec(queries: Sequence[str], hits: Hits) -> None:
     del queries
-    spaced = next((hit.id for found in hits for hit in found if hit.id.split() != [hit.id]), None)
-    if spaced is not None:
-        raise InputError(
-            f"id {spaced!r} holds white space, which the trec format cannot; use --format jsonl"
-        )
+    for hit in (hit for found in hits for hit in found):
+        if hit.id.split() != [hit.id] or without_controls(hit.id) != hit.id:
+            raise InputError(
+                f"id {hit.id!r} holds white space or control codes, which the trec format cannot; "
+                "use --format jsonl"
+            )
     for number, found in enumerate(hits, 1):
         for rank, hit in enumerate(found, 1):
             print_line(f"{number} Q0 {hit.id} {rank} {hit.score:.8f} {_RUN_NAME}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sbertkit.arguments import path_text
 from sbertkit.data.documents import Document, ReadOptions, ReadReport, SourcedDocument
 from sbertkit.data.formats.comma import read_csv
 from sbertkit.data.formats.folder import read_folder
@@ -14,7 +15,7 @@ from sbertkit.data.formats.parquet import read_parquet
 from sbertkit.data.formats.plain import read_tsv, read_txt
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Reader, Record, admit
-from sbertkit.data.streams import STDIN, is_folder, reading, source_name, source_path
+from sbertkit.data.streams import STDIN, is_folder, reading, source_name
 from sbertkit.errors import InputError, MissingFile
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def read_corpus(
         StorageError: The source cannot be read.
         MissingDependency: Parquet without pyarrow.
     """
-    path = source_path(source)
+    path = path_text(source)
     path, name = _resolve(path, options.format)
     policy = _Policy(options, ReadReport() if report is None else report, keep_blank)
     return _documents(path, READERS[name], policy)

@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from sbertkit.data.streams import open_bytes, source_name, source_path
+from sbertkit.arguments import path_text
+from sbertkit.data.streams import open_bytes, source_name
 from sbertkit.data.text import check_errors, codec_name
 from sbertkit.errors import InputError
 
 _CHUNK = 1 << 14
-_WHAT_TO_DO = "pass the file's own encoding by --encoding NAME, or --errors replace"
+_WHAT_TO_DO = (
+    "convert the file, or pass its own encoding by --encoding NAME, or --errors replace, where the "
+    "command has them"
+)
 _LOOKS_LIKE = {
     codecs.BOM_UTF16_LE: "it looks like utf-16",
     codecs.BOM_UTF16_BE: "it looks like utf-16",
@@ -102,7 +106,7 @@ def _ended_lines(
 ) -> Iterator[Line]:
     check_errors(errors)
     codec = codec_name(encoding).removesuffix("-sig")
-    decoding = _Decoding(source_name(source_path(source)), codec, errors, on_replaced)
+    decoding = _Decoding(source_name(path_text(source)), codec, errors, on_replaced)
     split = _utf8_lines if codec == "utf-8" else _other_lines
     with open_bytes(source) as stream:
         yield from split(stream, decoding)

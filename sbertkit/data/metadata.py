@@ -10,6 +10,7 @@ from typing import Any
 
 from sbertkit.data.text import has_surrogates, printable, repair_surrogates
 
+_MOST_BITS = 4_096  # Python refuses to print numbers of more than 4,300 digits
 _DEEPEST = 100  # json.dumps gives up at some hundreds
 
 
@@ -63,6 +64,8 @@ class Cleaner:
                 found = type(key).__name__
                 raise BadRecordError(f"names of fields must be str, found {found}", wrong_type=True)
             items.append((self.text(key), self._value(key, value, depth)))
+        if len(dict(items)) < len(items):
+            raise BadRecordError("two fields have one name once unpaired surrogates are repaired")
         return items
 
     def _value(self, key: str, value: object, depth: int) -> Any:
@@ -71,7 +74,7 @@ class Cleaner:
         if isinstance(value, str):
             return self.text(str(value))
         if isinstance(value, int):
-            return int(value)
+            return _bounded(value)
         if isinstance(value, float):
             return _finite(key, value)
         if isinstance(value, Mapping):
@@ -110,6 +113,13 @@ def _finite(key: str, value: float) -> float | None:
     return float(value)
 
 
+def _bounded(value: numbers.Integral | int) -> int:
+    number = int(value)
+    if number.bit_length() > _MOST_BITS:
+        raise BadRecordError("a number has thousands of digits; write it as text")
+    return number
+
+
 def id_text(value: object) -> str:
     """An id as str, from a str or a whole number.
 
@@ -122,7 +132,7 @@ def id_text(value: object) -> str:
         found = type(value).__name__
         raise BadRecordError(f"id must be a str or int, found {found}", wrong_type=True)
     else:
-        text = str(int(value))
+        text = str(_bounded(value))
     if not text.strip():
         raise BadRecordError("id is empty")
     if any(char in text for char in "\t\n\r\0"):

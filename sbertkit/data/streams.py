@@ -13,33 +13,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from sbertkit.arguments import path_text
 from sbertkit.data.text import printable
-from sbertkit.errors import InputError, InputTypeError, MissingFile, SbertkitError, StorageError
+from sbertkit.errors import InputError, MissingFile, SbertkitError, StorageError
 
 STDIN = "-"
 """The source that means standard input."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
-
-
-def source_path(source: str | os.PathLike[str]) -> str:
-    """The path of a source as a str, or ``-`` for standard input.
-
-    Raises:
-        InputError: An empty path, or one with a NUL.
-        InputTypeError: Neither a str nor a path of str.
-    """
-    path: object = os.fspath(source) if isinstance(source, os.PathLike) else source
-    if not isinstance(path, str):
-        found = type(source).__name__
-        raise InputTypeError(f"expected the path of a file or folder as str or Path, found {found}")
-    try:
-        named = bool(path) and b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        named = False
-    if not named:
-        raise InputError(f"expected the path of a file or folder, found {path!r}")
-    return path
 
 
 def source_name(path: str) -> str:
@@ -97,7 +78,7 @@ def open_bytes(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         MissingFile: The file does not exist.
         StorageError: The file cannot be read.
     """
-    path = source_path(source)
+    path = path_text(source)
     with reading(path), ExitStack() as stack:
         if path == STDIN:
             yield _standard_input()
@@ -124,7 +105,7 @@ def open_seekable(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         MissingFile: The file does not exist.
         StorageError: The file cannot be read, or there is no room for the copy.
     """
-    path = source_path(source)
+    path = path_text(source)
     with open_bytes(path) as stream:
         if path != STDIN and not _is_packed(path) and stream.seekable():
             yield stream

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sbertkit.arguments import path_text
 from sbertkit.data.lines import Line, read_lines
-from sbertkit.data.streams import source_name, source_path
+from sbertkit.data.streams import source_name
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError
 
@@ -110,7 +111,7 @@ def read_sts(
             unknown split, or several splits to choose from.
         MissingFile: The file does not exist.
     """
-    name = source_name(source_path(path))
+    name = source_name(path_text(path))
     _check_scale(scale)
     layout, lines = _take_header(_filled_lines(path), name)
     read = [layout.row(line) for line in lines]

@@ -9,6 +9,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arguments import output_file
 from sbertkit.errors import InputError, MissingDependency
 from sbertkit.storage import foreign_errors, staged_file, storage_errors
 
@@ -94,16 +95,16 @@ class _ParquetWriter:
         self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
 
 
-def vector_suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix of an output path, ``.npy`` or ``.parquet``.
+def vector_file(path: str | os.PathLike[str]) -> Path:
+    """The file to write, all links followed, whose name ends in ``.npy`` or ``.parquet``.
 
     Raises:
-        InputError: Another suffix.
+        InputError: Another name, or something that is no regular file.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in _WRITERS:
+    target = output_file(path)
+    if target.suffix.lower() not in _WRITERS:
         raise InputError(f"{path}: expected a name that ends in {' or '.join(sorted(_WRITERS))}")
-    return suffix
+    return target
 
 
 @contextmanager
@@ -118,13 +119,15 @@ def open_vector_writer(path: str | os.PathLike[str], dim: int) -> Iterator[Vecto
         InputError: Another name.
         StorageError: The disk is full or a permission is missing.
     """
-    write = _WRITERS[vector_suffix(path)]
-    target = Path(path)
-    with storage_errors(target):
-        if target.is_dir():
-            raise InputError(f"{path} is a folder; expected the name of a file")
-        with staged_file(target) as staged, write(staged, dim) as writer, foreign_errors():
-            yield _GuardedWriter(writer, target)
+    target = vector_file(path)
+    write = _WRITERS[target.suffix.lower()]
+    with (
+        storage_errors(target),
+        staged_file(target) as staged,
+        write(staged, dim) as writer,
+        foreign_errors(),
+    ):
+        yield _GuardedWriter(writer, target)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from sbertkit.arguments import output_folder, whole_number
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.torch import TorchBackend, choose_device
 from sbertkit.encoder.batching import Padder
-from sbertkit.encoder.encoding import EncodingRun, length_of
+from sbertkit.encoder.encoding import EncodingRun, RunSettings, length_of
 from sbertkit.encoder.fingerprint import fingerprint
 from sbertkit.encoder.layout import ModelFolder, read_model_folder
 from sbertkit.encoder.loading import (
@@ -33,6 +33,7 @@ from sbertkit.encoder.saving import save_encoder
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.metrics.cosine import checked_vectors, unit_rows
 
 Kind = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
@@ -114,7 +115,7 @@ class Encoder:
             model=_name_of(model),
             pooling=pooling,
             normalize=normalize,
-            max_tokens=max_tokens,
+            max_tokens=None if max_tokens is None else whole_number("max_tokens", max_tokens),
             prompts=None if prompts is None else prompts_from(prompts),
             backend=backend,
             precision=precision,
@@ -197,6 +198,7 @@ class Encoder:
             progress: Show progress on standard error.
 
         Raises:
+            InputError: A blank query, or vectors that are not finite.
             InputTypeError: A row is not a string; the message names the row and the type.
         """
         encoded = self.encode_with_report(
@@ -235,19 +237,23 @@ class Encoder:
 
         Raises:
             InputError: An unknown kind or a batch without room.
+            InputTypeError: `batch_tokens` is no whole number.
         """
         if kind not in ("document", "query"):
             raise InputError(f"kind must be 'document' or 'query', not {kind!r}")
-        if batch_tokens is not None and (not isinstance(batch_tokens, int) or batch_tokens < 1):
-            raise InputError(f"batch_tokens must be a whole number above 0, not {batch_tokens!r}")
+        if batch_tokens is None:
+            batch_tokens = self._backend.batch_tokens
         return EncodingRun(
             self.tokenizer,
             self._padder,
             self._backend,
             dim=self.dim,
-            max_tokens=self.max_tokens,
-            prompt=self.prompts.query if kind == "query" else self.prompts.document,
-            batch_tokens=batch_tokens,
+            settings=RunSettings(
+                max_tokens=self.max_tokens,
+                prompt=self.prompts.query if kind == "query" else self.prompts.document,
+                blank_allowed=kind != "query",
+                batch_tokens=whole_number("batch_tokens", batch_tokens),
+            ),
         )
 
     def similarity(
@@ -256,7 +262,7 @@ class Encoder:
         """The cosine matrix ``(len(a), len(b))`` of two lists of texts or arrays of vectors.
 
         Raises:
-            InputError: Vectors of another size than this encoder's.
+            InputError: Vectors of another size than this encoder's, or not finite.
         """
         first, second = self._unit_vectors(a), self._unit_vectors(b)
         return first @ second.T
@@ -268,7 +274,7 @@ class Encoder:
             InputError: The folder holds something that is not a model saved by sbertkit.
             StorageError: The disk is full or a permission is missing.
         """
-        save_encoder(self, Path(folder))
+        save_encoder(self, output_folder(folder))
 
     def _unit_vectors(self, rows: Sequence[str] | npt.ArrayLike) -> Vectors:
         if isinstance(rows, str):
@@ -277,7 +283,7 @@ class Encoder:
             )
         if _holds_numbers(rows):
             try:
-                vectors = np.atleast_2d(np.asarray(rows, dtype=np.float32))
+                vectors = np.atleast_2d(np.asarray(rows))
             except (TypeError, ValueError) as error:
                 raise InputError(
                     f"expected texts or vectors of size {self.dim}, found rows that form no array: "
@@ -289,9 +295,7 @@ class Encoder:
             raise InputError(
                 f"expected vectors of size {self.dim}, found an array of shape {vectors.shape}"
             )
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: Vectors = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
-        return unit
+        return unit_rows(checked_vectors(vectors)).astype(np.float32)
 
     def _find_contributing(self) -> dict[str, torch.Tensor]:
         """The tensors that reach the vector; those that the files lack are a refusal."""

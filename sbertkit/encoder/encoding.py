@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,23 @@ def _rows_of(texts: object) -> Iterator[object]:
         raise InputTypeError(found) from error
 
 
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What one call asks of the encoder.
+
+    Attributes:
+        max_tokens: Where texts are cut; ``None`` for nowhere.
+        prompt: Put before every text.
+        blank_allowed: Whether a blank text has the vector of the empty text or is refused.
+        batch_tokens: Tokens a batch, padding included.
+    """
+
+    max_tokens: int | None
+    prompt: str
+    blank_allowed: bool
+    batch_tokens: int
+
+
 class EncodingRun:
     """Encodes the texts of one call, pool by pool, and keeps account of what it meets.
 
@@ -51,9 +69,7 @@ class EncodingRun:
         padder: Builds its batches.
         backend: Runs them.
         dim: Size of a vector.
-        max_tokens: Where texts are cut.
-        prompt: Put before every text.
-        batch_tokens: Tokens a batch; ``None`` for the backend's own choice.
+        settings: What the call asks for.
     """
 
     def __init__(
@@ -63,17 +79,13 @@ class EncodingRun:
         backend: Backend,
         *,
         dim: int,
-        max_tokens: int | None,
-        prompt: str,
-        batch_tokens: int | None,
+        settings: RunSettings,
     ) -> None:
         self._tokenizer = tokenizer
         self._padder = padder
         self._backend = backend
         self._dim = dim
-        self._max_tokens = max_tokens
-        self._prompt = prompt
-        self._batch_tokens = batch_tokens or backend.batch_tokens
+        self._settings = settings
         self._rows = 0
         self._truncated: list[int] = []
         self._blank: list[int] = []
@@ -138,17 +150,19 @@ class EncodingRun:
                 + "; every row must be a text"
             )
         if is_blank(text):
+            if not self._settings.blank_allowed:
+                raise InputError(f"row {row}: the query is blank; give it some words")
             self._blank.append(row)
-            return self._prompt
+            return self._settings.prompt
         if has_surrogates(text):
             self._repaired.append(row)
             text = repair_surrogates(text)
-        return self._prompt + text
+        return self._settings.prompt + text
 
     def _encode_pool(self, pool: list[str], advance: Advance) -> Vectors:
         places: dict[str, int] = {}
         place_of = [places.setdefault(text, len(places)) for text in pool]
-        tokens = self._tokenizer.tokenize(list(places), self._max_tokens)
+        tokens = self._tokenizer.tokenize(list(places), self._settings.max_tokens)
         lengths = [len(token.ids) for token in tokens]
         repeats = np.bincount(place_of)
         distinct = np.empty((len(tokens), self._dim), dtype=np.float32)
@@ -158,7 +172,7 @@ class EncodingRun:
             advance(int(repeats[rows].sum()))
 
         self._backend.run(
-            plan_batches(lengths, self._batch_tokens),
+            plan_batches(lengths, self._settings.batch_tokens),
             lambda rows: self._padder.pad(tokens, rows),
             deliver,
         )
@@ -188,7 +202,7 @@ class EncodingRun:
                 "%d of %d texts were cut at %d tokens (%d tokens lost)",
                 len(self._truncated),
                 self._rows,
-                self._max_tokens,
+                self._settings.max_tokens,
                 self._tokens_lost,
             )
         if self._blank:

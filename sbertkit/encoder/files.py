@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from sbertkit.data import Document, ReadOptions, ReadReport, read_corpus
-from sbertkit.data.vector_files import open_vector_writer, vector_suffix
+from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.report import EncodeReport
 from sbertkit.errors import InputError
@@ -39,7 +39,7 @@ def encode_corpus(
         InputError: The corpus or the output's name is refused, or there is no document.
         StorageError: The disk is full or a permission is missing.
     """
-    vector_suffix(output)
+    vector_file(output)
     report = ReadReport()
     documents = (found.document for found in read_corpus(source, read, report, keep_blank=True))
     first = next(documents, None)

@@ -46,9 +46,9 @@ class LoadOptions:
             )
         if self.pooling is not None:
             Pooling(self.pooling)
-        limit = self.max_tokens
-        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
-            raise InputTypeError(f"max_tokens must be a whole number, not {limit!r}")
+        normalize: object = self.normalize
+        if normalize is not None and not isinstance(normalize, bool):
+            raise InputTypeError(f"normalize must be True, False or None, not {normalize!r}")
 
     def declared(self) -> dict[str, Any]:
         """What decides the vectors, as JSON can hold it; device and backend are left out."""

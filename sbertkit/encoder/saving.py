@@ -27,17 +27,37 @@ _FORMAT = 1
 
 def save_encoder(encoder: "Encoder", folder: Path) -> None:
     """Writes the folder in one step; see `Encoder.save`."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; expected a folder to write the model to")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / LINEAGE_FILE).is_file():
-        raise InputError(
-            f"{folder} holds files that sbertkit did not write; choose an empty or new folder"
-        )
     try:
-        with storage_errors(folder), staged_folder(folder) as staged:
-            _write_folder(encoder, staged)
+        with storage_errors(folder):
+            _check_target(folder)
+            with staged_folder(folder) as staged:
+                _write_folder(encoder, staged)
     except SafetensorError as error:  # how safetensors tells of a full disk
         raise StorageError(f"cannot write {folder}: {error}") from error
+
+
+def _check_target(folder: Path) -> None:
+    """Refuses a folder in which anything else than an earlier saved model would be lost."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; expected a folder to write the model to")
+    lineage = folder / LINEAGE_FILE
+    try:
+        ours = {*json.loads(lineage.read_bytes())["files"], LINEAGE_FILE}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        ours = set()
+    others = sorted(_files_in(folder) - ours)
+    if others:
+        raise InputError(
+            f"{folder} holds {others[0]}"
+            + (f" and {len(others) - 1} more files" if len(others) > 1 else "")
+            + ", which sbertkit did not write there; choose an empty or new folder"
+        )
+
+
+def _files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def _write_folder(encoder: "Encoder", folder: Path) -> None:
@@ -66,6 +86,7 @@ def _write_folder(encoder: "Encoder", folder: Path) -> None:
         folder / LINEAGE_FILE,
         {
             "format": _FORMAT,
+            "files": sorted(_files_in(folder)),
             "fingerprint": encoder.fingerprint,
             "lineage": {"base": encoder.options.model, "pooling": encoder.pooling},
         },

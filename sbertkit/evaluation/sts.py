@@ -192,11 +192,15 @@ def _checked_pair(row: int, item: object) -> StsPair:
                 f"pair {row}: expected (score, sentence, sentence), a number and two str, found "
                 f"{printable(repr(item), 120)}"
             )
-    if not math.isfinite(score):
-        raise InputError(f"pair {row}: expected a finite score, found {score}")
+    try:
+        number = float(score)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"pair {row}: expected a finite score, found {number}")
     if is_blank(first) or is_blank(second):
         raise InputError(f"pair {row}: expected two sentences, found a blank one; leave it out")
-    return StsPair(float(score), first, second)
+    return StsPair(number, first, second)
 
 
 def _check_vectors(vectors: npt.NDArray[np.float32], sentences: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arguments import whole_number
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError
 from sbertkit.index.library import load_faiss
 from sbertkit.storage import storage_errors
@@ -140,10 +141,7 @@ def check_kind(kind: str, clusters: int | None) -> None:
         raise InputError(f"unknown kind {kind!r}; expected auto, {', '.join(sorted(KINDS))}")
     if clusters is None:
         return
-    if not isinstance(clusters, int) or isinstance(clusters, bool):
-        raise InputTypeError(f"clusters must be a whole number, not {clusters!r}")
-    if clusters < 1:
-        raise InputError(f"clusters must be at least 1, not {clusters}")
+    whole_number("clusters", clusters)
     if kind not in ("auto", "ivf"):
         raise InputError(f"kind {kind!r} has no clusters; leave them out or choose kind 'ivf'")
 

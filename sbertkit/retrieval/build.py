@@ -66,7 +66,7 @@ def build_index(
     Args:
         corpus: A path or an iterable of documents.
         encoder: Gives the encoder; called once all documents have been read and accepted.
-        path: The index folder, see `target_folder`: new, empty or an sbertkit index.
+        path: The index folder, all links followed: new, empty or an sbertkit index.
         options: What it is to be.
 
     Raises:

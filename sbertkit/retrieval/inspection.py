@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sbertkit.data.streams import source_path
+from sbertkit.arguments import path_text
 from sbertkit.errors import DamagedIndex
 from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
@@ -37,7 +37,7 @@ def index_info(path: str | os.PathLike[str]) -> IndexInfo:
     Raises:
         InputError: As `SearchIndex.open`.
     """
-    return describe(read_manifest(Path(source_path(path))))
+    return describe(read_manifest(Path(path_text(path))))
 
 
 def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
@@ -49,7 +49,7 @@ def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
         NewerFormat: A newer sbertkit wrote it.
         StorageError: The folder cannot be read.
     """
-    root = Path(source_path(path))
+    root = Path(path_text(path))
     problems: tuple[Problem, ...] = ()
     for _ in range(READ_ATTEMPTS):
         try:

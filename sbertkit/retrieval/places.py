@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from sbertkit.arguments import path_text
+from sbertkit.data.streams import is_folder
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.retrieval.manifest import is_index, read_manifest
 
@@ -13,11 +15,13 @@ def default_index_path(corpus: str | os.PathLike[str]) -> Path:
     """``indexes/<name of the corpus>``, without the endings that tell format and compression.
 
     Raises:
+        MissingFile: There is no such corpus.
         InputError: An index of another corpus is there, or one whose corpus cannot be told.
     """
-    source = Path(corpus).resolve()
-    name = source.name if source.is_dir() else source.name.removesuffix(".gz")
-    stem = name if source.is_dir() else Path(name).stem
+    text = path_text(corpus)
+    folder = is_folder(text)
+    source = Path(text).resolve()
+    stem = source.name if folder else Path(source.name.removesuffix(".gz")).stem
     path = _DEFAULT_FOLDER / stem
     if is_index(path):
         try:

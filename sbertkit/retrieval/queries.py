@@ -1,6 +1,5 @@
 """What is asked of an index: queries as unit vectors, and how many hits."""
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,27 +9,10 @@ import numpy.typing as npt
 from sbertkit.data import is_blank
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.metrics.cosine import unit_rows
 
 Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
 Vectors = npt.NDArray[np.float32]
-
-
-def check_k(k: object) -> int:
-    """The number of hits asked for.
-
-    Raises:
-        InputError: It is below 1.
-        InputTypeError: It is no whole number.
-    """
-    if isinstance(k, bool):
-        raise InputTypeError(f"k must be a whole number, not {k!r}")
-    try:
-        number = operator.index(k)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InputTypeError(f"k must be a whole number, not {k!r}") from error
-    if number < 1:
-        raise InputError(f"k must be at least 1, not {number}")
-    return number
 
 
 def as_matrix(rows: Any) -> Vectors:
@@ -49,14 +31,10 @@ def as_matrix(rows: Any) -> Vectors:
             "queries must be texts or vectors (dim,) of numbers; found an array of shape "
             f"{matrix.shape} and type {matrix.dtype}"
         )
-    exact = matrix.astype(np.float64)
-    # With a largest number of 1, no square overflows and not all of them vanish.
-    largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)
-    if not (np.isfinite(largest) & (largest > 0)).all():
+    usable = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
+    if matrix.shape[1] and not usable.all():
         raise InputError("a query vector is zero, NaN or infinite and has no direction")
-    exact /= largest
-    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-    return np.ascontiguousarray(exact, dtype=np.float32)
+    return np.ascontiguousarray(unit_rows(matrix), dtype=np.float32)
 
 
 def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vectors:
@@ -66,9 +44,11 @@ def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vecto
         InputError: A blank text, a vector of the wrong size or without direction.
         InputTypeError: Neither texts nor vectors.
     """
-    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+    table = hasattr(queries, "columns")  # its rows would be the names of its columns
+    if isinstance(queries, str | bytes | Mapping) or table or not isinstance(queries, Iterable):
         raise InputTypeError(
-            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
+            f"expected a list of queries, found {type(queries).__name__}; put a single one in [], "
+            "pass one column of a table"
         )
     if not isinstance(queries, np.ndarray):
         queries = list(queries)

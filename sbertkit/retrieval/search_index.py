@@ -8,8 +8,8 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from sbertkit.data import Document, ReadOptions
-from sbertkit.data.streams import source_path
+from sbertkit.arguments import output_folder, path_text, whole_number
+from sbertkit.data import Document, ReadOptions, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.retrieval.build import BuildOptions, Corpus, build_index
@@ -22,9 +22,8 @@ from sbertkit.retrieval.opening import (
     load_encoder,
     open_segments,
 )
-from sbertkit.retrieval.queries import Query, check_k, query_vectors
+from sbertkit.retrieval.queries import Query, query_vectors
 from sbertkit.retrieval.results import Hit, IndexInfo, Problem
-from sbertkit.retrieval.target import target_folder
 
 Vectors = npt.NDArray[np.float32]
 
@@ -93,7 +92,7 @@ class SearchIndex:
 
         if not callable(encoder):
             _checked(encoder)
-        build_index(corpus, load, target_folder(path), options)
+        build_index(corpus, load, output_folder(path), options)
         return cls.open(path, loaded[0])
 
     @classmethod
@@ -123,7 +122,7 @@ class SearchIndex:
             ModelMismatch: The encoder is not the one that built the index.
             StorageError: A file cannot be read.
         """
-        root = Path(source_path(path))
+        root = Path(path_text(path)).absolute()
         if encoder is not None:
             _checked(encoder)
         manifest, segments = open_segments(root)
@@ -154,7 +153,7 @@ class SearchIndex:
         self, queries: Sequence[Query] | Vectors, k: int = 10, *, mode: str = "dense"
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
-        k = check_k(k)
+        k = whole_number("k", k)
         if mode not in _MODES:
             raise InputError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         self._check_open()
@@ -181,7 +180,7 @@ class SearchIndex:
             raise InputTypeError(f"an id must be a str, not {document_id!r}")
         self._check_open()
         for segment in self._segments:
-            document = segment.documents.get(document_id)
+            document = segment.documents.get(repair_surrogates(document_id))
             if document is not None:
                 return document
         raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")

@@ -6,20 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sbertkit.data.streams import source_path
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.retrieval.manifest import SEGMENTS_FOLDER, is_index, read_manifest
 from sbertkit.storage import storage_errors, sync_file, sync_folder
-
-
-def target_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder itself behind all links to it, so that one folder has one lock.
-
-    Raises:
-        InputError: No path.
-        InputTypeError: Neither a str nor a path of str.
-    """
-    return Path(os.path.realpath(source_path(path)))
 
 
 def check_target(path: Path) -> None:

@@ -1,9 +1,12 @@
 """The command line, run in this process on a tiny model."""
 
+import contextlib
 import io
 import json
 import logging
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -344,3 +347,98 @@ def test_ctrl_c_has_status_130(run: Run, monkeypatch: pytest.MonkeyPatch, corpus
     ran = run("index", corpus, "-o", "i")
     assert ran.status == 130
     assert "interrupted" in ran.err
+
+
+@pytest.mark.parametrize("long", ["a word " * 100, "x" * 5_000])
+def test_similarity_takes_texts_too_long_for_a_path(run: Run, model: str, long: str) -> None:
+    ran = run("similarity", long, long, "--model", model)
+    assert ran.status == 0
+    assert float(ran.out) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_similarity_reads_pipes(run: Run, model: str, tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    writers = []
+    for path in paths:
+        os.mkfifo(path)
+        writers.append(threading.Thread(target=path.write_text, args=("a boat\n",)))
+        writers[-1].start()
+    ran = run("similarity", *paths, "--model", model)
+    for writer in writers:
+        writer.join()
+    assert float(ran.out) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("identifier", ["\x1b[31mred\x07", "a\x9b2J"])
+def test_an_id_with_control_codes_is_refused_in_the_trec_format(
+    run: Run, model: str, tmp_path: Path, identifier: str
+) -> None:
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text(json.dumps({"id": identifier, "text": "boat"}) + "\n", encoding="utf-8")
+    assert run("index", corpus, "-o", tmp_path / "i", "--model", model).status == 0
+    ran = run("search", tmp_path / "i", "boat", "--format", "trec")
+    assert ran.status == 1
+    assert not {"\x1b", "\x07", "\x9b"} & set(ran.out + ran.err)
+    line = json.loads(run("search", tmp_path / "i", "boat", "--format", "jsonl").out)
+    assert line["id"] == identifier
+
+
+def test_a_place_with_control_codes_is_printed_without_them(
+    run: Run, corpus: Path, model: str, tmp_path: Path
+) -> None:
+    ran = run("index", corpus, "-o", tmp_path / "o\x1b[31mx", "--model", model)
+    assert ran.status == 0
+    assert "\x1b" not in ran.out + ran.err
+
+
+def test_bytes_of_the_shell_that_are_no_text_are_repaired(run: Run, index: Path) -> None:
+    ran = run("search", index, "caf\udce9", "-k", 1, "--format", "jsonl")
+    assert json.loads(ran.out)["query"] == "caf\ufffd"
+
+
+def test_json_stays_json_where_standard_output_knows_few_characters(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    assert run("search", index, "night train", "--format", "jsonl").status == 0
+    narrow.flush()
+    raw = narrow.buffer.getvalue()  # type: ignore[attr-defined]  # a BytesIO
+    assert {json.loads(line)["id"] for line in raw.splitlines()} == {"007", "a b", "ü"}
+
+
+def test_a_full_standard_output_is_one_line(run: Run, index: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "w") as full, pytest.MonkeyPatch.context() as patch:  # noqa: PTH123
+        patch.setattr(sys, "stdout", full)
+        ran = run("search", index, "boat", "--format", "jsonl")
+        patch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert ran.status == 1
+    assert ran.err.startswith("sbertkit: error: ")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", ["", ".", "folder"])
+def test_a_result_file_that_cannot_be_is_refused_before_any_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    ran = run("eval", "sts", "nowhere.tsv", "--json", place)
+    assert ran.status == 1
+    assert "nowhere" not in ran.err
+
+
+def test_an_unknown_encoding_is_wrong_usage(run: Run, corpus: Path) -> None:
+    ran = run("index", corpus, "--encoding", "nosuch")
+    assert ran.status == 2
+    assert "'nosuch'" in ran.err
+
+
+def test_a_name_too_long_for_a_path_is_one_line(run: Run) -> None:
+    ran = run("index", "x" * 300 + ".txt")
+    assert ran.status == 1
+    assert ran.err.count("\n") == 1

@@ -62,9 +62,6 @@ def test_fields_are_unquoted_and_nothing_else(tmp_path: Path, field: str, text: 
         ("1,one,more", "line 2:", "3 fields where the header has 2"),
         ("just one", "line 2:", "1 field where the header has 2"),
         ('1,"one\ntwo",x', "line 2-3:", "3 fields where the header has 2"),
-        ('1,"one" two', "line 2:", "text after the closing quote of field 2"),
-        ('"1" ,one', "line 2:", "text after the closing quote of field 1"),
-        ('1,"one\n2,"two', "line 2-3:", "text after the closing quote"),
         (",one", "line 2:", "id is empty"),
     ],
 )
@@ -147,3 +144,24 @@ def test_what_the_csv_module_writes_comes_back(
 
 def _plain(text: str) -> str:
     return text.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "field"),
+    [
+        ('1,"one" two', 2, 2),
+        ('"1" ,one', 2, 1),
+        ('1,"one\n2,"two', 3, 2),
+        ('1,"hello"x,"multi\nline",3', 2, 2),
+        ('1,"a"b "multi\nfragment of a, broken record', 2, 2),
+    ],
+)
+def test_a_record_whose_end_is_lost_is_refused_also_when_bad_lines_are_skipped(
+    tmp_path: Path, rows: str, line: int, field: int
+) -> None:
+    body = f"id,text\n{rows}\nz,last\n"
+    for skip in (False, True):
+        with pytest.raises(InputError) as caught:
+            read(tmp_path, body, skip_bad_lines=skip)
+        expected = f"corpus.csv line {line}: text after the closing quote of field {field};"
+        assert expected in str(caught.value)

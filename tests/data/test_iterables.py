@@ -169,3 +169,9 @@ def test_metadata_without_end_is_refused() -> None:
     endless["self"] = [endless]
     with pytest.raises(InputError, match="nested more than 100 deep"):
         documents({"id": "a", "text": "x", "more": endless})
+
+
+@pytest.mark.parametrize("record", [(10**5000, "t"), {"id": "1", "text": "t", "n": -(10**5000)}])
+def test_a_number_too_long_to_print_is_refused_with_its_row(record: Any) -> None:
+    with pytest.raises(InputError, match=r"row 1 .*thousands of digits"):
+        list(documents_from([("a", "fine"), record]))

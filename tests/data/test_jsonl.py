@@ -204,3 +204,10 @@ def test_a_bad_line_of_a_beir_corpus_names_the_file_in_the_folder(
     with pytest.raises(InputError, match=r"corpus\.jsonl line 1: ") as caught:
         list(read_corpus(tmp_path))
     assert reason in str(caught.value)
+
+
+def test_fields_that_get_one_name_by_repair_are_a_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "text": "t", "k\\ud800": 1, "k\\udc01": 2}\n')
+    with pytest.raises(InputError, match="line 1: two fields have one name"):
+        list(read_corpus(path))

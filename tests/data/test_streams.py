@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sbertkit.data.streams import open_bytes, open_seekable, source_path
+from sbertkit.arguments import path_text
+from sbertkit.data.streams import open_bytes, open_seekable
 from sbertkit.errors import InputError, InputTypeError, MissingFile, StorageError
 
 
@@ -85,13 +86,13 @@ def test_a_name_that_is_too_long_is_a_storage_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["", "a\0b", "\ud800"])
 def test_a_path_that_names_nothing_is_refused(source: str) -> None:
     with pytest.raises(InputError, match="expected the path"):
-        source_path(source)
+        path_text(source)
 
 
 @pytest.mark.parametrize("source", [b"a.txt", 3, None, ["a.txt"]])
 def test_a_source_that_is_not_a_path_is_a_type_error(source: object) -> None:
     with pytest.raises(InputTypeError, match="expected the path of a file or folder as str"):
-        source_path(source)  # type: ignore[arg-type]
+        path_text(source)  # type: ignore[arg-type]
 
 
 def test_a_path_with_a_line_end_gives_a_message_of_one_line(tmp_path: Path) -> None:

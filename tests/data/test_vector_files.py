@@ -1,5 +1,6 @@
 """Vectors to .npy and Parquet, part by part."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from sbertkit.data.vector_files import open_vector_writer, vector_suffix
+from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.errors import InputError, StorageError
 
 DIM = 5
@@ -69,8 +70,27 @@ def test_a_parquet_file_holds_ids_texts_and_vectors(tmp_path: Path, parts: list[
 
 
 def test_the_suffix_tells_the_format_in_any_case() -> None:
-    assert vector_suffix("a/b.NPY") == ".npy"
-    assert vector_suffix(Path("x.parquet")) == ".parquet"
+    assert vector_file("a/b.NPY").name == "b.NPY"
+    assert vector_file(Path("x.parquet")).suffix == ".parquet"
+
+
+def test_a_link_stays_and_what_it_names_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real.npy").write_bytes(b"old")
+    (tmp_path / "link.npy").symlink_to("real.npy")
+    with open_vector_writer(tmp_path / "link.npy", DIM) as writer:
+        writer.write(*rows(2))
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "real.npy").shape == (2, DIM)
+
+
+def test_a_pipe_is_refused_and_left(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npy")
+    with (
+        pytest.raises(InputError, match="pipe or a device"),
+        open_vector_writer(tmp_path / "pipe.npy", DIM),
+    ):
+        pytest.fail("never reached")
+    assert (tmp_path / "pipe.npy").is_fifo()
 
 
 @pytest.mark.parametrize("name", ["vectors", "vectors.txt", "vectors.npz", ".npy", "npy", ""])

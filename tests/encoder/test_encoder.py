@@ -120,7 +120,15 @@ def test_queries_and_documents_get_their_prompts(tiny_bert: Path) -> None:
     as_query = encoder.encode(["salt"], kind="query")
     assert np.abs(as_query - plain.encode(["ask: salt"])).max() <= SAME
     assert np.abs(encoder.encode(["salt"]) - plain.encode(["read: salt"])).max() <= SAME
-    assert np.abs(encoder.encode("", kind="query") - plain.encode("ask: ")).max() <= SAME
+    assert np.abs(encoder.encode("") - plain.encode("read: ")).max() <= SAME
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u3000\u00a0", "\u200b"])
+def test_a_blank_query_is_refused_with_its_row(tiny_encoder: Encoder, blank: str) -> None:
+    with pytest.raises(InputError, match="row 1: the query is blank"):
+        tiny_encoder.encode(["words", blank], kind="query")
+    with pytest.raises(InputError, match="row 0: the query is blank"):
+        tiny_encoder.encode(blank, kind="query")
 
 
 @pytest.mark.parametrize("kind", ["passage", "", None, 3])
@@ -129,10 +137,37 @@ def test_an_unknown_kind_is_refused(tiny_encoder: Encoder, kind: Any) -> None:
         tiny_encoder.encode(["a"], kind=kind)
 
 
-@pytest.mark.parametrize("batch_tokens", [0, -5, 2.5, "64"])
-def test_a_batch_without_room_is_refused(tiny_encoder: Encoder, batch_tokens: Any) -> None:
-    with pytest.raises(InputError, match="batch_tokens must be a whole number above 0"):
+@pytest.mark.parametrize("batch_tokens", [0, -5])
+def test_a_batch_without_room_is_refused(tiny_encoder: Encoder, batch_tokens: int) -> None:
+    with pytest.raises(InputError, match="batch_tokens must be at least 1"):
         tiny_encoder.encode(["a"], batch_tokens=batch_tokens)
+
+
+@pytest.mark.parametrize("batch_tokens", [2.5, "64", True])
+def test_a_batch_size_that_is_no_number_is_refused(
+    tiny_encoder: Encoder, batch_tokens: Any
+) -> None:
+    with pytest.raises(InputTypeError, match="batch_tokens must be a whole number"):
+        tiny_encoder.encode(["a"], batch_tokens=batch_tokens)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-30, 1e-4, 1e4, 1e30, 1e300])
+def test_similarity_is_the_cosine_whatever_the_length_of_the_vectors(
+    tiny_encoder: Encoder, factor: float
+) -> None:
+    vectors = tiny_encoder.encode(["salt", "a boat"]).astype(np.float64)
+    expected = tiny_encoder.similarity(vectors, vectors)
+    found = tiny_encoder.similarity(vectors * factor, vectors / factor)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_similarity_refuses_vectors_that_are_not_finite(
+    tiny_encoder: Encoder, value: float
+) -> None:
+    vectors = tiny_encoder.encode(["salt"])
+    with pytest.raises(InputError, match="finite"):
+        tiny_encoder.similarity(vectors * value, vectors)
 
 
 def test_similarity_is_the_cosine_of_texts_and_of_vectors(tiny_bert: Path) -> None:

@@ -80,12 +80,24 @@ def test_relative_positions_have_no_limit_of_their_own(
     assert encoder.encode_with_report(["ab " * 100]).report.truncated == ()
 
 
-@pytest.mark.parametrize(("asked", "special"), [(2, 2), (1, 2), (0, 2), (-7, 2)])
+@pytest.mark.parametrize(("asked", "special"), [(2, 2), (1, 2)])
 def test_a_limit_without_room_for_text_is_refused(
     tiny_bert: Path, asked: int, special: int
 ) -> None:
     with pytest.raises(InputError, match=f"max_tokens {asked} leaves no room .* at least 3"):
         Encoder.load(tiny_bert, pooling="mean", max_tokens=asked)
+
+
+@pytest.mark.parametrize("asked", [0, -7])
+def test_a_limit_below_one_is_refused(tiny_bert: Path, asked: int) -> None:
+    with pytest.raises(InputError, match=f"max_tokens must be at least 1, not {asked}"):
+        Encoder.load(tiny_bert, pooling="mean", max_tokens=asked)
+
+
+@pytest.mark.parametrize("normalize", ["no", 0, 1.0])
+def test_a_normalization_that_is_no_truth_value_is_refused(tiny_bert: Path, normalize: Any) -> None:
+    with pytest.raises(InputTypeError, match="normalize must be True, False or None"):
+        Encoder.load(tiny_bert, normalize=normalize)
 
 
 @pytest.mark.parametrize("asked", [True, 12.0, "12"])

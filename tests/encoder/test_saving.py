@@ -316,9 +316,38 @@ def test_folders_that_sbertkit_did_not_write_are_left_alone(
     (tmp_path / "diary" / "monday.txt").write_text("rain")
     for folder in (tmp_path / "diary", tiny_models.declare(tiny_copy())):
         before = files_of(folder)
-        with pytest.raises(InputError, match="files that sbertkit did not write"):
+        with pytest.raises(InputError, match="which sbertkit did not write there"):
             tiny_encoder.save(folder)
         assert files_of(folder) == before
+
+
+def test_a_file_put_into_a_saved_model_is_not_lost(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    tiny_encoder.save(tmp_path / "m")
+    tiny_encoder.save(tmp_path / "m")
+    (tmp_path / "m" / "notes.txt").write_text("mine")
+    before = files_of(tmp_path / "m")
+    with pytest.raises(InputError, match=r"holds notes\.txt, which sbertkit did not write there"):
+        tiny_encoder.save(tmp_path / "m")
+    assert files_of(tmp_path / "m") == before
+
+
+def test_a_link_to_a_model_stays_a_link(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    tiny_encoder.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "modules.json").is_file()
+
+
+@pytest.mark.parametrize("place", ["", "a\0b"])
+def test_an_impossible_place_is_refused(tiny_encoder: Encoder, place: str) -> None:
+    with pytest.raises(InputError, match="expected the path"):
+        tiny_encoder.save(place)
+
+
+def test_a_name_too_long_is_a_storage_error(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="name is too long"):
+        tiny_encoder.save(tmp_path / ("x" * 300))
 
 
 def test_a_file_in_the_place_is_left_alone(tiny_encoder: Encoder, tmp_path: Path) -> None:

@@ -355,3 +355,29 @@ def test_the_index_is_described(indexes: dict[str, SearchIndex], tiny_encoder: E
         files = [path for path in index.path.rglob("*") if path.is_file()]
         total = sum(path.stat().st_size for path in files if path.name != "manifest.json")
         assert info.bytes == total
+
+
+def test_a_table_of_queries_is_refused(flat: SearchIndex) -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputTypeError, match="one column"):
+        flat.search_batch(pandas.DataFrame({"a": ["x"]}))
+
+
+def test_an_id_is_found_as_it_was_written_before_its_repair(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    with SearchIndex.build([("x\ud800", "one")], tiny_encoder, tmp_path / "i") as index:
+        assert index.get("x\ud800") == index.get("x\ufffd")
+        with pytest.raises(UnknownId):
+            index.get("\ud800")
+
+
+def test_verify_and_search_do_not_depend_on_the_current_folder(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SearchIndex.build([("1", "one")], tiny_encoder, "i") as index:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert index.verify() == ()
+        assert index.search("one")[0].id == "1"

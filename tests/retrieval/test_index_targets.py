@@ -288,6 +288,9 @@ def test_the_default_place_is_named_after_the_corpus(
         "x.y.tsv": "x.y",
         "folder.v1": "folder.v1",
     }.items():
+        if name != corpus:
+            Path(corpus).parent.mkdir(exist_ok=True)
+            Path(corpus).touch()
         assert default_index_path(corpus) == Path("indexes") / name
 
 

@@ -40,11 +40,11 @@ def read_csv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Re
                 yield record_from(
                     dict(zip(header, fields, strict=True)), first, default_id=str(first)
                 )
-        except _OpenQuoteError as error:
-            # not a bad line to be skipped: nobody would learn how much went with it
+        except _LostRecordError as error:
+            # not a bad line to be skipped: pieces of it would be taken for records
             raise InputError(
-                f"{name} line {error.line}: the quote opened here is never closed; close it,"
-                " or double each quote that is part of a text"
+                f"{name} line {error.line}: {error}; mend it, and double each quote that is part"
+                " of a text"
             ) from error
         except BadRecordError as error:
             if header is None:
@@ -65,9 +65,11 @@ def _checked_header(fields: list[str], name: str, line: int) -> list[str]:
     return header
 
 
-class _OpenQuoteError(Exception):
-    def __init__(self, line: int) -> None:
-        super().__init__(line)
+class _LostRecordError(Exception):
+    """Where a record ends can no longer be told."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
         self.line = line
 
 
@@ -97,7 +99,10 @@ class _Parser:
             if self._position == len(self.line.text):
                 return fields
             if self.line.text[self._position] != ",":
-                raise BadRecordError(f"text after the closing quote of field {len(fields)}")
+                raise _LostRecordError(
+                    self.line.number,
+                    f"text after the closing quote of field {len(fields)}",
+                )
             self._position += 1
 
     def _bare(self) -> str:
@@ -126,4 +131,4 @@ class _Parser:
                 return "".join(pieces)
 
     def _fail(self, opened: int) -> Line:
-        raise _OpenQuoteError(opened)
+        raise _LostRecordError(opened, "the quote opened here is never closed")

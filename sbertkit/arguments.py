@@ -1,0 +1,79 @@
+"""Checks of what callers pass: whole numbers and the names of files to write."""
+
+import operator
+import os
+from pathlib import Path
+
+from sbertkit.errors import InputError, InputTypeError, StorageError
+
+
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """The number that an argument holds; NumPy's whole numbers count, True and False do not.
+
+    Args:
+        name: The argument's name, for the message.
+        value: What was passed.
+        least: The smallest number accepted.
+
+    Raises:
+        InputError: It is below `least`.
+        InputTypeError: It is no whole number.
+    """
+    if isinstance(value, bool):
+        raise InputTypeError(f"{name} must be a whole number, not {value!r}")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InputTypeError(f"{name} must be a whole number, not {value!r}") from error
+    if number < least:
+        raise InputError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def path_text(path: object) -> str:
+    """A path as a str.
+
+    Raises:
+        InputError: An empty path, or one with a NUL.
+        InputTypeError: Neither a str nor a path of str.
+    """
+    text: object = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        found = type(path).__name__
+        raise InputTypeError(f"expected the path of a file or folder as str or Path, found {found}")
+    try:
+        named = bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise InputError(f"expected the path of a file or folder, found {text!r}")
+    return text
+
+
+def output_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder itself behind all links to it.
+
+    Raises:
+        InputError: No path.
+        InputTypeError: Neither a str nor a path of str.
+    """
+    return Path(os.path.realpath(path_text(path)))
+
+
+def output_file(path: str | os.PathLike[str]) -> Path:
+    """The file itself behind all links to it, which may be written anew or replaced.
+
+    Raises:
+        InputError: No path, a folder, or something else that is no regular file.
+        InputTypeError: Neither a str nor a path of str.
+        StorageError: It cannot be looked at.
+    """
+    target = output_folder(path)
+    try:
+        if target.is_dir():
+            raise InputError(f"{path} is a folder; expected the name of a file")
+        if target.exists() and not target.is_file():
+            raise InputError(f"{path} is a pipe or a device; expected the name of a regular file")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    return target

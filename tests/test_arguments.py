@@ -1,0 +1,55 @@
+"""Checks of whole numbers and of paths to write to."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sbertkit.arguments import output_file, output_folder, whole_number
+from sbertkit.errors import InputError, InputTypeError
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
+def test_whole_numbers_of_any_kind_are_plain_ints(value: Any) -> None:
+    number = whole_number("k", value)
+    assert number == 3
+    assert type(number) is int
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 2.0, 2.5, "3", None, [3]])
+def test_what_is_no_whole_number_is_a_type_error_with_name_and_value(value: Any) -> None:
+    with pytest.raises(InputTypeError, match="k must be a whole number, not"):
+        whole_number("k", value)
+
+
+@pytest.mark.parametrize("value", [0, -1, -(10**30)])
+def test_a_number_that_is_too_small_is_refused_with_name_and_value(value: int) -> None:
+    with pytest.raises(InputError, match=f"k must be at least 1, not {value}"):
+        whole_number("k", value)
+
+
+@pytest.mark.parametrize("path", [5, b"x", None, ["a"]])
+def test_what_is_no_path_is_a_type_error(path: Any) -> None:
+    with pytest.raises(InputTypeError, match="expected the path"):
+        output_file(path)
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800"])
+def test_an_impossible_path_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match="expected the path"):
+        output_folder(path)
+
+
+def test_a_folder_and_a_pipe_are_no_files_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        output_file(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe or a device"):
+        output_file(tmp_path / "pipe")
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("there")
+    assert output_file(tmp_path / "link") == (tmp_path / "there").resolve()
