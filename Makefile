@@ -30,6 +30,7 @@ bench: $(READY)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python eval/bench_encode.py
 	$(BIN)/python eval/bench_index_memory.py
+	$(BIN)/python eval/self_search.py
 	$(BIN)/python eval/sts.py
 	$(BIN)/python eval/tables.py
 

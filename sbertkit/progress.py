@@ -1,5 +1,6 @@
 """Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ def track(label: str, total: int | None, *, shown: bool = True) -> Iterator[Adva
     """
     if not shown:
         yield _silent
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         with _bar(label, total) as advance:
             yield advance
     else:
@@ -58,7 +59,7 @@ def _bar(label: str, total: int | None) -> Iterator[Advance]:
         Rate(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done: progress.advance(task, done)
 

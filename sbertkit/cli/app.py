@@ -2,8 +2,12 @@
 
 import io
 import logging
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -17,6 +21,7 @@ from sbertkit.cli.search import search
 from sbertkit.errors import SbertkitError
 
 _INTERRUPTED = 130
+_TERMINATED = 143
 
 
 @click.group(
@@ -44,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: The arguments after the program's name; ``None`` takes those of the process.
     """
     _show_warnings()
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -69,6 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("sbertkit: interrupted", err=True)
         status = _INTERRUPTED
     sys.exit(status or 0)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Ends the process by an exception, so that what is half written is removed."""
+    sys.exit(_TERMINATED)
 
 
 class _WarningHandler(logging.Handler):

@@ -1,5 +1,7 @@
 """``encode`` and ``similarity``."""
 
+import logging
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,11 @@ from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
+
+
+logger = logging.getLogger(__name__)
+
+_FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|md|gz)")
 
 
 @click.command()
@@ -79,6 +86,9 @@ def _sides(first: str, second: str) -> tuple[list[str], list[str]]:
     """The texts of both arguments, line by line where they name files."""
     files = [_names_a_file(name) for name in (first, second)]
     if not any(files):
+        for text in (first, second):
+            if _FILE_NAME.fullmatch(text):
+                logger.warning("there is no file %s: its name is compared as a text", text)
         return [first], [second]
     if not all(files):
         name, other = (first, second) if files[0] else (second, first)

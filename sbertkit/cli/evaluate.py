@@ -49,7 +49,12 @@ def sts(file: str, load_encoder: LoadEncoder, split: str | None, json_path: str 
     encoder = load_encoder()
     result = evaluate_sts(encoder, pairs)
     if target is not None:
-        text = json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
+        content = {
+            "model": encoder.options.model,
+            "fingerprint": encoder.fingerprint,
+            **result.to_dict(),
+        }
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2)
         with storage_errors(target), staged_file(target) as staged:
             staged.write_text(f"{text}\n", encoding="utf-8")
     print_facts(_facts(result, encoder.options.model))
@@ -69,7 +74,7 @@ def _facts(result: "StsResult", model: str) -> list[tuple[str, object]]:
         facts.append((f"{100 * level:.0f} % interval", f"{100 * low:.2f} to {100 * high:.2f}"))
     facts += [
         ("Pearson", undefined if result.pearson is None else f"{100 * result.pearson:.2f}"),
-        ("cut sentences", f"{result.truncated} of {result.sentences:,}"),
+        ("cut sentences", f"{result.truncated} of {result.sentences:,} distinct ones"),
     ]
     if result.mean_random_cosine is not None:
         facts.append(("cosine of random pairs", f"{result.mean_random_cosine:.3f}"))

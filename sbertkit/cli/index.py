@@ -54,6 +54,8 @@ def index(
       sbertkit index corpus.txt
       sbertkit index articles.jsonl.gz -o indexes/articles --kind hnsw
     """
+    from rich.filesize import decimal
+
     from sbertkit.retrieval import SearchIndex, default_index_path
 
     if output is None and corpus == "-":
@@ -72,7 +74,7 @@ def index(
         facts = built.info()
     print_line(
         f"{facts.documents:,} documents in {without_controls(str(path))} "
-        f"({facts.kind}, {facts.dim} dimensions, {facts.bytes / 1e6:,.1f} MB)"
+        f"({facts.kind}, {facts.dim} dimensions, {decimal(facts.bytes)})"
     )
 
 
@@ -98,7 +100,8 @@ def info(directory: str, output_format: str) -> None:
     if output_format == "json":
         print_line(json_line(facts))
     else:
-        print_facts(facts.items())
+        names = {"recall": "recall wanted"}
+        print_facts((names.get(name, name), value) for name, value in facts.items())
 
 
 @click.command()

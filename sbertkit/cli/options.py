@@ -17,6 +17,18 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 _FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "beir", "folder")
 
+device_option = click.option(
+    "--device",
+    metavar="DEVICE",
+    default="auto",
+    show_default=True,
+    help="auto, cpu, cuda, cuda:1 or mps.",
+)
+trust_option = click.option(
+    "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
+
 _ENCODER_OPTIONS = (
     click.option(
         "--model",
@@ -29,10 +41,8 @@ _ENCODER_OPTIONS = (
         "--pooling", type=click.Choice(_POOLINGS), help="By default, as the model declares."
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
-    click.option("--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or mps."),
-    click.option(
-        "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
-    ),
+    device_option,
+    trust_option,
 )
 _READ_OPTIONS = (
     click.option(
@@ -51,8 +61,6 @@ _READ_OPTIONS = (
     ),
     click.option("--skip-bad-lines", is_flag=True, help="Leave bad lines out and list them."),
 )
-
-quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
 
 
 def encoder_options(command: Command) -> Command:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+_SHOWN_CHARS = 300
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _C1_CONTROLS = re.compile(r"[\x7f-\x9f]")
 _BREAKS = re.compile(r"[\t\n\r\u2028\u2029]+")
@@ -28,6 +29,11 @@ def json_line(content: Mapping[str, Any]) -> str:
     return _C1_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def shortened(text: str) -> str:
+    """The beginning of a long text, for a table."""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 3]}..."
+
+
 def print_line(text: str) -> None:
     """Prints a line of data, as it is."""
     click.echo(text, color=True)  # or else click drops what it takes for colours
@@ -43,7 +49,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     for column in columns:
         right = column.endswith(">")
         table.add_column(
-            column.removesuffix(">"), justify="right" if right else "left", no_wrap=right
+            column.removesuffix(">"),
+            justify="right" if right else "left",
+            no_wrap=right,
+            overflow="fold",
         )
     for row in rows:
         # Text, not str: nothing in the data is taken for markup.
@@ -58,6 +67,8 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for name, value in facts:
         grid.add_row(Text(name, style="bold"), Text(without_controls(str(value))))
     Console().print(grid)

@@ -1,11 +1,13 @@
 """``search``."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.output import json_line, print_line, print_table, without_controls
+from sbertkit.cli.options import device_option, trust_option
+from sbertkit.cli.output import json_line, print_line, print_table, shortened, without_controls
 from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ _RUN_NAME = "sbertkit"
     default="table",
     show_default=True,
 )
-@click.option("--device", metavar="DEVICE", default="auto", help="auto, cpu, cuda or mps.")
+@device_option
+@trust_option
 def search(
     directory: str,
     queries: tuple[str, ...],
@@ -40,6 +43,7 @@ def search(
     mode: str,
     output_format: str,
     device: str,
+    trust_remote_code: bool,
 ) -> None:
     """Search the index DIR.
 
@@ -53,25 +57,30 @@ def search(
     from sbertkit.retrieval import SearchIndex
 
     texts = list(_query_texts(queries))
-    with SearchIndex.open(directory, model=model, device=device) as opened:
+    with SearchIndex.open(
+        directory, model=model, device=device, trust_remote_code=trust_remote_code
+    ) as opened:
         hits = opened.search_batch(texts, k, mode=mode)
     _PRINTERS[output_format](texts, hits)
 
 
 def _query_texts(queries: Sequence[str]) -> Iterator[str]:
-    from sbertkit.data import repair_surrogates
     from sbertkit.data.lines import read_lines
 
     for query in queries:
         if query == "-":
             yield from (line.text for line in read_lines("-"))
         else:
-            yield repair_surrogates(query)  # bytes of the shell that are no text
+            # What the shell's locale could not decode is UTF-8 more often than anything else.
+            yield os.fsencode(query).decode("utf-8", "replace")
 
 
 def _print_tables(queries: Sequence[str], hits: Hits) -> None:
     for query, found in zip(queries, hits, strict=True):
-        rows = ((rank, f"{hit.score:.4f}", hit.id, hit.text) for rank, hit in enumerate(found, 1))
+        rows = (
+            (rank, f"{hit.score:.4f}", hit.id, shortened(hit.text))
+            for rank, hit in enumerate(found, 1)
+        )
         print_table(("rank>", "score>", "id", "text"), rows, title=query)
 
 

@@ -148,6 +148,12 @@ class Encoder:
             max_tokens=choose_limit(options, declared, transformer, tokenizer),
         )
 
+    def __repr__(self) -> str:
+        limit = self.max_tokens
+        return (
+            f"Encoder({self.options.model!r}, {self.pooling}, dim={self.dim}, max_tokens={limit})"
+        )
+
     @property
     def pooling(self) -> str:
         """Name of the pooling."""

@@ -143,6 +143,8 @@ class EncodingRun:
             yield pool
 
     def _clean(self, text: object, row: int) -> str:
+        if hasattr(text, "as_py"):  # a row of an Arrow column
+            text = text.as_py()
         if not isinstance(text, str):
             raise InputTypeError(
                 f"row {row}: expected a string, found {type(text).__name__}"
@@ -207,7 +209,7 @@ class EncodingRun:
             )
         if self._blank:
             logger.warning(
-                "%d of %d texts are blank and have the vector of the empty text",
+                "%d blank among %d texts: given the vector of the empty text",
                 len(self._blank),
                 self._rows,
             )

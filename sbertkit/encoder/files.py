@@ -4,6 +4,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from sbertkit.data import Document, ReadOptions, ReadReport, read_corpus
 from sbertkit.data.vector_files import open_vector_writer, vector_file
@@ -17,7 +18,7 @@ _DEFAULT = ReadOptions()
 
 
 def encode_corpus(
-    encoder: Callable[[], Encoder],
+    encoder: Encoder | Callable[[], Encoder],
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
@@ -29,7 +30,8 @@ def encode_corpus(
     Blank documents keep their row. The file appears only when all went well.
 
     Args:
-        encoder: Loads the encoder; called when the first document has been read.
+        encoder: The encoder, or a function that loads it, which is called when the first document
+            has been read.
         source: A corpus, see `sbertkit.data.read_corpus`.
         output: ``.npy`` (a float32 matrix) or ``.parquet`` (columns id, text, vector).
         read: How the corpus is read.
@@ -39,13 +41,16 @@ def encode_corpus(
         InputError: The corpus or the output's name is refused, or there is no document.
         StorageError: The disk is full or a permission is missing.
     """
-    vector_file(output)
+    target = vector_file(output)
+    with suppress(OSError):
+        if target.samefile(source):
+            raise InputError(f"{output} is the corpus itself; choose another name for the vectors")
     report = ReadReport()
     documents = (found.document for found in read_corpus(source, read, report, keep_blank=True))
     first = next(documents, None)
     if first is None:
         raise InputError(f"{source} has no documents to encode")
-    loaded = encoder()
+    loaded = encoder if isinstance(encoder, Encoder) else encoder()
     waiting: deque[Document] = deque()
 
     def texts() -> Iterator[str]:

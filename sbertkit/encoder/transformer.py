@@ -169,7 +169,8 @@ def _refusal(folder: Path, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if "trust_remote_code" in reason:
         return (
-            f"the model in {folder} runs code of its own; pass trust_remote_code=True to allow it"
+            f"the model in {folder} runs code of its own; allow it with trust_remote_code=True "
+            "(--trust-remote-code)"
         )
     return f"the model in {folder} cannot be loaded: {reason[:300]}"
 

@@ -121,6 +121,10 @@ def evaluate_sts(
     Source: Reimers & Gurevych 2019, Sentence-BERT, section 4.1; Spearman is the figure to compare
         (Reimers, Beyer & Gurevych 2016, Task-Oriented Intrinsic Evaluation of STS).
     """
+    if not hasattr(encoder, "encode_with_report"):
+        raise InputTypeError(
+            f"expected an encoder, found {type(encoder).__name__}; load one with Encoder.load"
+        )
     data = _as_set(pairs_or_path, split)
     rows: dict[str, int] = {}
     for pair in data.pairs:

@@ -16,7 +16,7 @@ from sbertkit.data import (
     documents_from,
     read_corpus,
 )
-from sbertkit.data.streams import STDIN
+from sbertkit.data.streams import STDIN, source_name
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
@@ -52,6 +52,9 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         check_kind(self.kind, self.clusters)
+        read: object = self.read
+        if not isinstance(read, ReadOptions):
+            raise InputTypeError(f"read must be ReadOptions, not {read!r}")
         if isinstance(self.recall, bool) or not isinstance(self.recall, int | float):
             raise InputTypeError(f"recall must be a number, not {self.recall!r}")
         if not 0 < self.recall <= 1:
@@ -122,7 +125,7 @@ def _stage(corpus: Corpus, database: Path, options: BuildOptions) -> int:
     """First pass: reads, checks and stores all documents, and says what was met."""
     report = ReadReport()
     if isinstance(corpus, str | os.PathLike):
-        name, unit = os.fspath(corpus), "line"
+        name, unit = source_name(os.fspath(corpus)), "line"
         documents: Iterator[SourcedDocument] = read_corpus(corpus, options.read, report)
     elif isinstance(corpus, Iterable):
         name, unit = "the corpus", "row"

@@ -1,5 +1,6 @@
 """Opening an index folder: one generation as a whole, checked before it is parsed."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.backends.torch import choose_device
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index import VECTORS_FILE, VectorSegment
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
@@ -84,7 +86,12 @@ def close_segments(segments: Iterable[Segment]) -> None:
 
 
 def load_encoder(
-    root: Path, entry: EncoderEntry, *, model: str | None = None, device: str = "auto"
+    root: Path,
+    entry: EncoderEntry,
+    *,
+    model: str | None = None,
+    device: str = "auto",
+    trust_remote_code: bool = False,
 ) -> Encoder:
     """The encoder that an index names, by its path relative to the index or as it was given.
 
@@ -93,22 +100,26 @@ def load_encoder(
         entry: What the index says of it.
         model: Where it is now, if not there.
         device: Where to run it.
+        trust_remote_code: Run Python code that comes with it.
 
     Raises:
         InputError: It cannot be loaded.
     """
-    if model is not None:
-        return Encoder.load(model, device=device, **entry.options)
-    name = entry.name
+    choose_device(device)
+    name = model or entry.name
     with suppress(OSError):  # what may not be looked at is not there
-        if entry.relative is not None and (root / entry.relative).is_dir():
-            name = str(root / entry.relative)
+        if model is None and entry.relative is not None and (root / entry.relative).is_dir():
+            name = os.path.normpath(root / entry.relative)
     try:
-        return Encoder.load(name, device=device, **entry.options)
+        return Encoder.load(
+            name, device=device, trust_remote_code=trust_remote_code, **entry.options
+        )
     except InputError as error:
+        if model is not None:
+            raise
         raise InputError(
-            f"the model {entry.name} that built {root} cannot be loaded: {error}; if it is "
-            "elsewhere now, name the place as the model"
+            f"the encoder of {root} cannot be loaded: {error}; if it is elsewhere now, say where "
+            "with model (--model)"
         ) from error
 
 

@@ -103,6 +103,7 @@ class SearchIndex:
         *,
         model: str | None = None,
         device: str = "auto",
+        trust_remote_code: bool = False,
     ) -> "SearchIndex":
         """The index of a folder, its files checked against their SHA-256 before any is parsed.
 
@@ -113,6 +114,7 @@ class SearchIndex:
             encoder: The encoder for queries; ``None`` loads the one that the index names.
             model: Where that encoder is now, if not where the index says.
             device: Where to run an encoder that is loaded.
+            trust_remote_code: Run Python code that comes with its model.
 
         Raises:
             MissingFile: There is no such folder.
@@ -128,7 +130,13 @@ class SearchIndex:
         manifest, segments = open_segments(root)
         try:
             if encoder is None:
-                encoder = load_encoder(root, manifest.encoder, model=model, device=device)
+                encoder = load_encoder(
+                    root,
+                    manifest.encoder,
+                    model=model,
+                    device=device,
+                    trust_remote_code=trust_remote_code,
+                )
             check_encoder(root, manifest.encoder, encoder)
         except BaseException:
             close_segments(segments)
@@ -184,6 +192,10 @@ class SearchIndex:
             if document is not None:
                 return document
         raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
+
+    def __repr__(self) -> str:
+        info = self.info()
+        return f"SearchIndex({str(self.path)!r}, {info.kind}, {info.documents} documents)"
 
     def __len__(self) -> int:
         return self._manifest.documents

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -442,3 +443,59 @@ def test_a_name_too_long_for_a_path_is_one_line(run: Run) -> None:
     ran = run("index", "x" * 300 + ".txt")
     assert ran.status == 1
     assert ran.err.count("\n") == 1
+
+
+def test_encode_does_not_write_over_its_own_corpus(run: Run, model: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    table = pyarrow.table({"id": ["1"], "text": ["boat"], "n": [3]})
+    pyarrow.parquet.write_table(table, path)
+    before = path.read_bytes()
+    ran = run("encode", path, "-o", path, "--model", model)
+    assert ran.status == 1
+    assert "is the corpus itself" in ran.err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_table_is_printed_where_standard_output_knows_few_characters(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", narrow)
+    assert run("search", index, "\u82f9\u679c").status == 0
+    narrow.flush()
+    assert b"night train" in narrow.buffer.getvalue()  # type: ignore[attr-defined]  # a BytesIO
+
+
+def test_bytes_that_the_locale_does_not_know_are_read_as_utf_8(run: Run, index: Path) -> None:
+    query = "\u82f9".encode().decode("ascii", "surrogateescape")
+    ran = run("search", index, query, "-k", 1, "--format", "jsonl")
+    assert json.loads(ran.out)["query"] == "\u82f9"
+
+
+def test_a_long_text_is_shortened_in_a_table_and_whole_in_json(
+    run: Run, model: str, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("boat " * 10_000 + "\n")
+    assert run("index", corpus, "-o", tmp_path / "i", "--model", model).status == 0
+    assert len(run("search", tmp_path / "i", "boat").out) < 2_000
+    line = json.loads(run("search", tmp_path / "i", "boat", "--format", "jsonl").out)
+    assert len(line["text"]) == 50_000
+
+
+def test_long_ids_are_shown_whole(run: Run, model: str, tmp_path: Path) -> None:
+    identifier = "https://example.org/" + "a/very/long/path/" * 6 + "end"
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text(json.dumps({"id": identifier, "text": "boat"}) + "\n")
+    assert run("index", corpus, "-o", tmp_path / "i", "--model", model).status == 0
+    shown = run("search", tmp_path / "i", "boat").out
+    assert identifier in "".join(
+        line.split("\u2502")[3].strip() for line in shown.splitlines()[4:-1]
+    )
+
+
+def test_a_name_that_looks_like_a_file_is_compared_with_a_warning(run: Run, model: str) -> None:
+    ran = run("similarity", "nowhere1.txt", "nowhere2.txt", "--model", model)
+    assert ran.status == 0
+    assert ran.err.count("there is no file nowhere") == 2

@@ -37,25 +37,29 @@ def test_neither_import_nor_help_loads_a_heavy_library(code: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_in_a_build_leaves_nothing_and_has_status_130(
-    tmp_path: Path, tiny_encoder: Encoder
+@pytest.mark.parametrize(
+    ("number", "status", "said"),
+    [(signal.SIGINT, 130, ["sbertkit: interrupted"]), (signal.SIGTERM, 143, [])],
+)
+def test_a_signal_in_a_build_leaves_nothing(
+    tmp_path: Path, tiny_encoder: Encoder, number: signal.Signals, status: int, said: list[str]
 ) -> None:
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("".join(f"line {number} of many\n" for number in range(200_000)))
+    corpus.write_text("".join(f"line {row} of many\n" for row in range(100_000)))
     work = tmp_path / "work"
     work.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(work / "deep" / "index"),
-         "--model", tiny_encoder.options.model],
+         "--model", tiny_encoder.options.model, "--pooling", "mean"],
         stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not list(work.rglob("vectors.npy")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "sbertkit: interrupted"
+    assert process.returncode == status
+    assert errors.splitlines()[-1:] == said
     assert "Traceback" not in errors
     assert list(work.iterdir()) == []

@@ -261,3 +261,12 @@ def test_the_bundled_model_knows_what_is_alike(bundled_encoder: Encoder) -> None
         ["A man is eating food."], ["Somebody has a meal.", "The stock market fell."]
     )[0]
     assert likeness[0] > likeness[1] + 0.3
+
+
+def test_a_column_of_arrow_is_encoded(tiny_encoder: Encoder) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = ["salt", "a boat", "salt"]
+    for column in (pyarrow.array(texts), pyarrow.chunked_array([texts[:1], texts[1:]])):
+        np.testing.assert_array_equal(tiny_encoder.encode(column), tiny_encoder.encode(texts))
+    with pytest.raises(InputTypeError, match="row 1: expected a string, found NoneType"):
+        tiny_encoder.encode(pyarrow.array(["salt", None]))

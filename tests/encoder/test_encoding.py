@@ -158,7 +158,7 @@ def test_blank_texts_have_the_vector_of_the_empty_text_and_are_reported_once(
     texts = ["first", *BLANK, "last"]
     encoded = tiny_encoder.encode_with_report(texts)
     assert encoded.report.blank == tuple(range(1, 10))
-    assert warnings_of(caplog) == ["9 of 11 texts are blank and have the vector of the empty text"]
+    assert warnings_of(caplog) == ["9 blank among 11 texts: given the vector of the empty text"]
     assert np.isfinite(encoded.vectors).all()
     assert len(np.unique(encoded.vectors[1:10], axis=0)) == 1
     for row in (0, 10):

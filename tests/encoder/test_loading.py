@@ -25,7 +25,8 @@ def test_a_model_without_pooling_gets_mean_and_one_warning(
     encoder.encode(["a"])
     assert encoder.pooling == "mean"
     assert said(caplog) == [
-        f"{tiny_bert} declares no pooling: using mean over the tokens; pass pooling= to choose"
+        f"{tiny_bert} declares no pooling: using mean over the tokens; "
+        "choose with pooling (--pooling)"
     ]
 
 

@@ -51,11 +51,20 @@ def test_a_device_that_is_there(name: str) -> None:
     assert choose_device(name).type in ("cpu", "cuda", "mps")
 
 
-@pytest.mark.parametrize("name", ["gpu", "", "cuda:99", "CPU 1"])
+@pytest.mark.parametrize("name", ["gpu", "", "CPU 1", "meta", "privateuseone", "cuda:", "cuda:x"])
+def test_a_name_that_is_no_device_is_refused_with_those_that_are(name: str) -> None:
+    with pytest.raises(InputError, match=f"unknown device '{name}'; expected auto, cpu, cuda"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "mps"])
 def test_a_device_that_is_not_there_is_refused_by_name(name: str) -> None:
-    with pytest.raises(InputError, match=f"device '{name}' cannot be used here") as no:
+    if name == "mps" and torch.backends.mps.is_available():
+        pytest.skip("it is there")
+    with pytest.raises(InputError, match=f"there is no device '{name}'") as no:
         choose_device(name)
     assert "\n" not in str(no.value)
+    assert len(str(no.value)) < 120
 
 
 def test_encoding_leaves_gradients_as_they_were(tiny_encoder: Encoder) -> None:

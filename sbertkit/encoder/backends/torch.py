@@ -1,5 +1,6 @@
 """The torch backend: CPU with one single-thread stream a core, CUDA or MPS with one stream."""
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ from sbertkit.encoder.batching import Batch
 from sbertkit.encoder.network import Network
 from sbertkit.errors import InputError
 
+_DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 _BATCH_TOKENS = {"cpu": 1_024, "mps": 8_192, "cuda": 32_768}
 
 
@@ -28,12 +30,16 @@ def choose_device(name: str) -> torch.device:
             name = "mps"
         else:
             name = "cpu"
+    if not isinstance(name, str) or not _DEVICE.fullmatch(name):
+        raise InputError(f"unknown device {name!r}; expected auto, cpu, cuda, cuda:0 or mps")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device {name!r} cannot be used here: {reason}") from error
+        raise InputError(
+            f"there is no device {name!r} that torch {torch.__version__} can use here; choose "
+            "auto or cpu"
+        ) from error
     return device
 
 
