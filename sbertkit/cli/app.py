@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -67,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         status = error.exit_code
+    except BrokenPipeError:  # the reader of our output has enough, as head has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
     except OSError as error:
         # Of the machine and not of the program: a full disk behind standard output, for instance.
         reason = f"{error.filename or 'standard output'}: {error.strerror or error}"

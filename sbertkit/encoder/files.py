@@ -5,6 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from sbertkit.data import Document, ReadOptions, ReadReport, read_corpus
 from sbertkit.data.vector_files import open_vector_writer, vector_file
@@ -54,7 +55,7 @@ def encode_corpus(
     waiting: deque[Document] = deque()
 
     def texts() -> Iterator[str]:
-        for document in _chained(first, documents):
+        for document in chain([first], documents):
             waiting.append(document)
             yield document.text
 
@@ -66,8 +67,3 @@ def encode_corpus(
     for message in report.warnings():
         logger.warning("%s: %s", source, message)
     return run.report()
-
-
-def _chained(first: Document, others: Iterator[Document]) -> Iterator[Document]:
-    yield first
-    yield from others

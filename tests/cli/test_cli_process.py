@@ -36,6 +36,28 @@ def test_neither_import_nor_help_loads_a_heavy_library(code: str) -> None:
     assert "loaded: []" in ran.stdout
 
 
+def test_a_reader_who_has_enough_is_no_error_to_tell(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    from sbertkit import SearchIndex
+
+    documents = [(str(row), f"text {row} " + "of many words " * 9) for row in range(200)]
+    SearchIndex.build(documents, tiny_encoder, tmp_path / "i").close()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbertkit", "search", str(tmp_path / "i"), *"abcdefgh", "-k", "200",
+         "--format", "jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith(b"{")
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) in (0, 1)
+    assert b"Traceback" not in errors
+    assert b"ipe" not in errors  # neither Broken pipe nor BrokenPipeError
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize(
     ("number", "status", "said"),
