@@ -1,4 +1,4 @@
-"""The bundled model on STS sets: Spearman and Pearson times 100 with a 95 % interval.
+"""The bundled model on STS sets, by sbertkit and by sentence-transformers: Spearman and Pearson.
 
     SBERTKIT_DATA=FOLDER python eval/sts.py
 
@@ -9,14 +9,39 @@ sentence1, sentence2).
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from recording import record
+from sentence_transformers import SentenceTransformer
 
 from sbertkit import Encoder, evaluate_sts
-from sbertkit.encoder.resolve import BUNDLED_NAME
+from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
 
 SETS = ("stsb", "sts12", "sts13", "sts14", "sick")
+
+
+class _Uncut(NamedTuple):
+    truncated: tuple[int, ...] = ()
+
+
+class _PeerVectors(NamedTuple):
+    vectors: npt.NDArray[np.float32]
+    report: _Uncut = _Uncut()
+
+
+class Peer:
+    """sentence-transformers with its defaults, as `evaluate_sts` asks of an encoder."""
+
+    def __init__(self) -> None:
+        self._model = SentenceTransformer(str(resolve_model(BUNDLED_NAME)))
+
+    def encode_with_report(self, texts: Sequence[str]) -> _PeerVectors:
+        """Its vectors; it does not tell what it cut."""
+        return _PeerVectors(self._model.encode(list(texts)))
 
 
 def main() -> None:
@@ -27,13 +52,19 @@ def main() -> None:
     data = os.environ.get("SBERTKIT_DATA")
     if data is None:
         sys.exit("set SBERTKIT_DATA to the folder that holds sts/stsb.tsv and the other sets")
-    encoder = Encoder.load(BUNDLED_NAME)
+    encoder, peer = Encoder.load(BUNDLED_NAME), Peer()
     figures = {}
     for name in SETS:
-        result = evaluate_sts(encoder, Path(data) / "sts" / f"{name}.tsv", split="test")
-        figures[name] = result.to_dict() | {"source": f"{name}.tsv"}
-        print(f"{name}: {result.spearman} {result.pearson} {result.interval} ({result.pairs})")
-    record("sts", ["sbertkit/encoder", "sbertkit/metrics", "sbertkit/evaluation"], figures)
+        path = Path(data) / "sts" / f"{name}.tsv"
+        result = evaluate_sts(encoder, path, split="test")
+        by_peer = evaluate_sts(peer, path, split="test").spearman
+        figures[name] = result.to_dict() | {
+            "source": f"{name}.tsv",
+            "sentence_transformers_spearman": by_peer,
+        }
+        print(f"{name}: {result.spearman} ({result.interval}), sentence-transformers {by_peer}")
+    measured = ["sbertkit/encoder", "sbertkit/metrics", "sbertkit/evaluation"]
+    record("sts", [*measured, "eval/sts.py"], figures)
 
 
 if __name__ == "__main__":
