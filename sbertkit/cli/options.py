@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sbertkit.data.documents import FORMATS
+
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
 
@@ -15,7 +17,6 @@ LoadEncoder = Callable[[], "Encoder"]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
-_FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "beir", "folder")
 
 device_option = click.option(
     "--device",
@@ -48,7 +49,7 @@ _READ_OPTIONS = (
     click.option(
         "--format",
         "corpus_format",
-        type=click.Choice(_FORMATS),
+        type=click.Choice(FORMATS),
         help="By default, as the corpus's name tells.",
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),

@@ -7,6 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit.cli.app import app
+from sbertkit.encoder.pooling import KINDS as POOLINGS
+from sbertkit.index import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,3 +45,18 @@ def test_every_option_has_a_help_text_or_a_choice(name: str) -> None:
     for parameter in COMMANDS[name].params:
         if isinstance(parameter, click.Option):
             assert parameter.help or isinstance(parameter.type, click.Choice), parameter.name
+
+
+def choices_of(command: str, option: str) -> set[str]:
+    """The values that an option of a command accepts."""
+    for parameter in COMMANDS[command].params:
+        if option in parameter.opts:
+            assert isinstance(parameter.type, click.Choice)
+            return set(parameter.type.choices)
+    raise KeyError(option)
+
+
+def test_the_choices_are_those_that_the_library_has() -> None:
+    # Written out in the command line, whose help must not load the packages that know them.
+    assert choices_of("index", "--pooling") == set(POOLINGS)
+    assert choices_of("index", "--kind") == {"auto", *KINDS}
