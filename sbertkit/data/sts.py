@@ -15,7 +15,6 @@ from sbertkit.errors import InputError
 ALL_SPLITS = "all"
 """The name that asks for the rows of every split."""
 
-_DEFAULT_SPLIT = "test"
 _MOST_LISTED = 10
 
 # Column names of each role, lower-cased; where a header has several, the earliest here counts.
@@ -91,6 +90,7 @@ def read_sts(
     path: str | os.PathLike[str],
     *,
     split: str | None = None,
+    prefer: Sequence[str] = ("test",),
     scale: tuple[float, float] | None = None,
 ) -> StsSet:
     r"""The scored pairs of a tab-separated file.
@@ -103,7 +103,8 @@ def read_sts(
     Args:
         path: The file, gzip when its name ends in ``.gz``.
         split: The split to read, or ``all``. With None everything is read where there is one
-            split or no split column; of several splits ``test`` is.
+            split or no split column; of several splits the first of `prefer` is.
+        prefer: Names of splits, the best first.
         scale: Least and greatest score allowed; None allows all.
 
     Raises:
@@ -118,7 +119,7 @@ def read_sts(
     bad = [item for item in read if isinstance(item, _BadLine)]
     rows = [item for item in read if isinstance(item, _Row)]
     splits = tuple(dict.fromkeys(row.split for row in rows if row.split is not None))
-    chosen = _choose_split(split, splits, name) if rows else None
+    chosen = _choose_split(split, splits, prefer, name) if rows else None
     if splits and chosen != ALL_SPLITS:
         rows = [row for row in rows if row.split == chosen]
     faults = ((row.number, _fault(row, scale)) for row in rows)
@@ -156,7 +157,9 @@ def _take_header(lines: list[Line], name: str) -> tuple[_Layout, list[Line]]:
     return _Layout(places, len(cells)), lines[1:]
 
 
-def _choose_split(split: str | None, splits: Sequence[str], name: str) -> str | None:
+def _choose_split(
+    split: str | None, splits: Sequence[str], prefer: Sequence[str], name: str
+) -> str | None:
     if not splits:
         if split not in (None, ALL_SPLITS):
             raise InputError(
@@ -171,10 +174,11 @@ def _choose_split(split: str | None, splits: Sequence[str], name: str) -> str | 
         return split
     if len(splits) == 1:
         return splits[0]
-    if _DEFAULT_SPLIT in splits:
-        return _DEFAULT_SPLIT
+    for preferred in prefer:
+        if preferred in splits:
+            return preferred
     raise InputError(
-        f"{name}: found {len(splits)} splits and no {_DEFAULT_SPLIT!r}; choose one of {choices}"
+        f"{name}: found {len(splits)} splits and no {prefer[0]!r}; choose one of {choices}"
     )
 
 

@@ -5,6 +5,7 @@ that all threads share, and reads on past damaged quotes without a word.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.formats.plain import report_lines
@@ -25,12 +26,9 @@ def read_csv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Re
         InputError: A header without ``text`` or with a name twice, or a quote never closed.
     """
     name = source_name(path)
-    parser = _Parser(report_lines(path, options, report))
     header: list[str] | None = None
-    while parser.advance():
-        first = parser.line.number
+    for first, last, fields in read_fields(report_lines(path, options, report), name):
         try:
-            fields = parser.fields()
             if header is None:
                 header = _checked_header(fields, name, first)
             elif len(fields) != len(header):
@@ -40,16 +38,40 @@ def read_csv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Re
                 yield record_from(
                     dict(zip(header, fields, strict=True)), first, default_id=str(first)
                 )
+        except BadRecordError as error:
+            yield BadLine(first, error.reason, last)
+
+
+class Fields(NamedTuple):
+    """The fields of a record of CSV, which may go over several lines."""
+
+    first: int
+    last: int
+    values: list[str]
+
+
+def read_fields(lines: Iterator[Line], name: str) -> Iterator[Fields]:
+    """The records in lines of CSV; empty lines between them are passed over.
+
+    Args:
+        lines: Lines without their ends.
+        name: What messages call the file.
+
+    Raises:
+        InputError: A quote never closed, or text after one that is.
+    """
+    parser = _Parser(lines)
+    while parser.advance():
+        first = parser.line.number
+        try:
+            values = parser.fields()
         except _LostRecordError as error:
             # not a bad line to be skipped: pieces of it would be taken for records
             raise InputError(
                 f"{name} line {error.line}: {error}; mend it, and double each quote that is part"
                 " of a text"
             ) from error
-        except BadRecordError as error:
-            if header is None:
-                raise InputError(f"{name} line {first}: header: {error.reason}; fix it") from error
-            yield BadLine(first, error.reason, parser.line.number)
+        yield Fields(first, parser.line.number, values)
 
 
 def _checked_header(fields: list[str], name: str, line: int) -> list[str]:

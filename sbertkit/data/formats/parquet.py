@@ -1,6 +1,7 @@
 """Parquet corpora, read in small batches of rows."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from sbertkit.data.documents import ReadOptions, ReadReport
@@ -8,7 +9,7 @@ from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.errors import InputError, MissingDependency, SbertkitError
 
 _ROWS = 256
 _BUFFER = 1 << 20  # bytes read ahead for a column
@@ -35,29 +36,50 @@ def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterato
 
 
 def _batches(stream: BinaryIO, name: str) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
+    with arrow_errors(name):
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependency(
-            f"{name}: Parquet files need pyarrow; pip install pyarrow"
-        ) from error
-    try:
+
         file = parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
         _check_columns(file.schema_arrow.names, name)
         for batch in file.iter_batches(batch_size=_ROWS):
             yield _in_microseconds(batch)
-    except pa.ArrowException as error:
-        raise _damaged(name, error) from error
+
+
+@contextmanager
+def arrow_errors(name: str, kind: str = "Parquet") -> Iterator[None]:
+    """A context in which pyarrow can be imported and what it says of damage is one line.
+
+    Args:
+        name: What messages call the file.
+        kind: ``Parquet`` or ``Arrow``.
+
+    Raises:
+        InputError: The file is damaged or of another format.
+        MissingDependency: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet  # noqa: F401 - a part that some builds lack
+    except ImportError as error:
+        raise MissingDependency(
+            f"{name}: {kind} files need pyarrow; pip install pyarrow"
+        ) from error
+    try:
+        yield
+    except SbertkitError:
+        raise
+    except (pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
+        # damaged names of columns are no UTF-8, damaged sizes ask for more memory than there is
+        raise _damaged(name, kind, error) from error
     except OSError as error:
         if error.errno is not None:  # the system's; Arrow raises OSError for damage, too
             raise
-        raise _damaged(name, error) from error
+        raise _damaged(name, kind, error) from error
 
 
-def _damaged(name: str, error: Exception) -> InputError:
-    reason = printable(str(error).split("\n")[0], 200)
-    return InputError(f"{name}: not a readable Parquet file ({reason}); get it again")
+def _damaged(name: str, kind: str, error: Exception) -> InputError:
+    reason = printable(str(error).split("\n")[0], 200) or type(error).__name__
+    return InputError(f"{name}: not a readable {kind} file ({reason}); get it again")
 
 
 def _check_columns(names: list[str], name: str) -> None:

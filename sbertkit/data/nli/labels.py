@@ -1,0 +1,148 @@
+"""The three labels of natural language inference, and what data sets write for them."""
+
+import re
+from collections.abc import Mapping
+
+from sbertkit.arguments import whole_number
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError, InputTypeError
+
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+"""The names of the labels in the order of their indices."""
+
+NO_GOLD = -1
+"""What `LabelReader` gives for a row on whose label nobody agreed."""
+
+_INDICES = {name: index for index, name in enumerate(NLI_LABELS)}
+_NAMES = ", ".join(NLI_LABELS)
+_EXAMPLE = ",".join(f"{index}={name}" for index, name in enumerate(NLI_LABELS))
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_LEAST = -(10**18)
+
+
+def parse_label_map(text: str) -> dict[int, str]:
+    """The mapping in ``0=entailment,1=neutral,2=contradiction``.
+
+    Args:
+        text: Numbers and names; not every name is needed, and two numbers may have one name.
+
+    Raises:
+        InputError: Not of this form, an unknown name, or a number twice.
+        InputTypeError: Not a str.
+    """
+    if not isinstance(text, str):
+        raise InputTypeError(f"labels must be a str such as {_EXAMPLE}, not {text!r}")
+    mapping: dict[int, str] = {}
+    for part in text.split(","):
+        number, equals, name = part.partition("=")
+        if not equals or not _NUMBER.fullmatch(number.strip()):
+            raise InputError(
+                f"labels: expected NUMBER=NAME, found '{printable(part)}'; write for example"
+                f" {_EXAMPLE}"
+            )
+        key = int(number)
+        if key in mapping:
+            raise InputError(f"labels: the number {key} is there twice; give it one name")
+        mapping[key] = _canonical(name)
+    return mapping
+
+
+def check_label_map(labels: Mapping[int, str]) -> dict[int, str]:
+    """The mapping with its names as in `NLI_LABELS`.
+
+    Raises:
+        InputError: It is empty or has an unknown name.
+        InputTypeError: Not a mapping from whole numbers to str.
+    """
+    if not isinstance(labels, Mapping):
+        found = type(labels).__name__
+        raise InputTypeError(f"labels must map numbers to names, e.g. {_EXAMPLE}; found {found}")
+    if not labels:
+        raise InputError(f"labels: expected numbers and their names, e.g. {_EXAMPLE}; found none")
+    return {
+        whole_number("a number of labels", number, _LEAST): _canonical(name)
+        for number, name in labels.items()
+    }
+
+
+def _canonical(name: str) -> str:
+    if not isinstance(name, str):
+        raise InputTypeError(f"labels: expected one of {_NAMES}, found {type(name).__name__}")
+    known = name.strip().lower()
+    if known not in _INDICES:
+        raise InputError(f"labels: expected one of {_NAMES}, found '{printable(name, 40)}'")
+    return known
+
+
+class UnmappedNumberError(Exception):
+    """A label is a number and nobody said what it means; caught inside this package."""
+
+    def __init__(self, number: int) -> None:
+        shown = printable(str(number), 40)
+        super().__init__(
+            f"label {shown} is a number, so a mapping to names is needed; pass --labels {_EXAMPLE}"
+            " in the order of this data set (labels={...} in Python)"
+        )
+
+
+class UnknownLabelError(BadRecordError):
+    """A label that is none of the three."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(f"unknown label '{printable(shown, 40)}'")
+
+
+class LabelReader:
+    """Gives the index of what a data set writes as a label.
+
+    Names count in any case and with blanks around; a number is what the mapping says. ``-``, -1,
+    None and empty text mean that there is no gold label.
+
+    Args:
+        numbers: What numbers mean, with names as in `NLI_LABELS`; None when nobody said.
+    """
+
+    def __init__(self, numbers: Mapping[int, str] | None) -> None:
+        self._numbers = numbers
+        self._known: dict[str, int] = {}
+
+    def read(self, value: object) -> int:
+        """The index in `NLI_LABELS`, or `NO_GOLD`.
+
+        Raises:
+            UnknownLabelError: Not one of the three labels.
+            BadRecordError: A number that the mapping lacks.
+            UnmappedNumberError: A number without a mapping.
+        """
+        if isinstance(value, str):
+            index = self._known.get(value)
+            if index is None:
+                index = self._known[value] = self._of_text(value.strip())
+            return index
+        if value is None:
+            return NO_GOLD
+        if isinstance(value, int) and not isinstance(value, bool):
+            return self._of_number(value)
+        raise UnknownLabelError(str(value))
+
+    def _of_text(self, text: str) -> int:
+        if text in ("", "-"):
+            return NO_GOLD
+        index = _INDICES.get(text.lower())
+        if index is not None:
+            return index
+        if _NUMBER.fullmatch(text):
+            return self._of_number(int(text))
+        raise UnknownLabelError(text)
+
+    def _of_number(self, number: int) -> int:
+        name = None if self._numbers is None else self._numbers.get(number)
+        if name is not None:
+            return _INDICES[name]
+        if number == NO_GOLD:
+            return NO_GOLD
+        if self._numbers is None:
+            raise UnmappedNumberError(number)
+        mapping = ", ".join(f"{key}={name}" for key, name in list(self._numbers.items())[:5])
+        raise BadRecordError(f"label {printable(str(number), 40)} is not in the mapping {mapping}")

@@ -1,0 +1,99 @@
+"""Labelled pairs of premise and hypothesis, and where they came from."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sbertkit.data.nli.labels import NLI_LABELS
+
+
+class NliPair(NamedTuple):
+    """A premise, a hypothesis, and the index in `NLI_LABELS` of what the first says of the second.
+
+    The label is 0 for entailment, 1 for neutral, 2 for contradiction.
+    """
+
+    premise: str
+    hypothesis: str
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
+class NliSource:
+    """A file or folder that was read.
+
+    Attributes:
+        source: The path as it was given.
+        sha256: Of the file's bytes as they lie on the disk, in hexadecimal; for a folder of its
+            list, a line ``<sha256>  <path in the folder>`` for each file read, in that order.
+        rows: Rows kept.
+        skipped: Rows without a gold label, which are left out.
+        duplicates: Kept rows that repeat an earlier row of the set exactly.
+    """
+
+    source: str
+    sha256: str
+    rows: int
+    skipped: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
+class NliSet:
+    """The labelled pairs of all sources.
+
+    Attributes:
+        pairs: In the order of the sources and of their rows.
+        sources: In the order in which they were given.
+    """
+
+    pairs: tuple[NliPair, ...]
+    sources: tuple[NliSource, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels in the order of their indices."""
+        return NLI_LABELS
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many pairs each label has, by its name."""
+        found = Counter(pair.label for pair in self.pairs)
+        return {name: found[index] for index, name in enumerate(NLI_LABELS)}
+
+    @property
+    def skipped(self) -> int:
+        """Rows without a gold label, which were left out."""
+        return sum(source.skipped for source in self.sources)
+
+
+class Repeats(NamedTuple):
+    """Pairs that are there more than once."""
+
+    rows: list[int]
+    """Places of the rows that repeat an earlier one exactly, in order."""
+    contradictory: int
+    """How many pairs of premise and hypothesis have more than one label."""
+
+
+def find_repeats(pairs: Sequence[NliPair]) -> Repeats:
+    """Which rows are repeated, found in some bytes a row."""
+    # Equal texts have equal hashes; only the few rows that share one are looked at themselves.
+    hashes = np.fromiter((hash(pair[:2]) for pair in pairs), np.int64, len(pairs))
+    order = np.argsort(hashes, kind="stable")
+    equal = hashes[order[1:]] == hashes[order[:-1]]
+    shared = np.zeros(len(pairs), np.bool_)
+    shared[order[1:][equal]] = True
+    shared[order[:-1][equal]] = True
+    rows = []
+    labels: dict[tuple[str, str], set[int]] = {}
+    for place in np.flatnonzero(shared).tolist():
+        premise, hypothesis, label = pairs[place]
+        known = labels.setdefault((premise, hypothesis), set())
+        if label in known:
+            rows.append(place)
+        known.add(label)
+    return Repeats(rows, sum(len(known) > 1 for known in labels.values()))

@@ -1,0 +1,235 @@
+"""Files and folders of labelled pairs into one set, with one policy for all formats."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.nli.labels import (
+    NLI_LABELS,
+    NO_GOLD,
+    LabelReader,
+    UnknownLabelError,
+    UnmappedNumberError,
+    check_label_map,
+)
+from sbertkit.data.nli.pairs import NliPair, NliSet, NliSource, Repeats, find_repeats
+from sbertkit.data.nli.rows import Row
+from sbertkit.data.nli.sources import Source, find_sources
+from sbertkit.data.records import BadLine
+from sbertkit.data.streams import source_name
+from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
+from sbertkit.errors import InputError
+from sbertkit.progress import Advance, track
+
+_LOG = logging.getLogger(__name__)
+_MOST_LISTED = 10
+_ROWS_BETWEEN_REPORTS = 1_000
+
+
+def read_nli(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    labels: Mapping[int, str] | None = None,
+    progress: bool = False,
+) -> NliSet:
+    """The labelled pairs of files and folders, in their order.
+
+    A file is JSON Lines, tab-separated without quoting (``.tsv``, ``.txt``), CSV, Parquet or Arrow,
+    gzip when its name ends in ``.gz``, with ``gold_label`` or else ``label``, and ``sentence1`` and
+    ``sentence2`` or else ``premise`` and ``hypothesis``, among any others. Of a folder that
+    Hugging Face's hub or datasets made the train split is read. Rows without a gold label are left
+    out, exact repeats are kept; one warning for the whole run counts each.
+
+    Args:
+        paths: A file or folder, or several.
+        labels: What numbers mean as labels; None takes the names that a Parquet or Arrow file
+            gives to its own numbers, and refuses other numbers. -1 means no gold label unless it
+            is mapped.
+        progress: Show how many rows are read.
+
+    Raises:
+        InputError: Bad rows (one message for all of a file), numbers without a mapping, no
+            labelled pair, or a source that cannot be understood.
+        InputTypeError: An argument of the wrong type.
+        MissingFile: A source does not exist.
+        StorageError: A source cannot be read.
+        MissingDependency: Parquet or Arrow without pyarrow.
+    """
+    numbers = None if labels is None else check_label_map(labels)
+    sources = find_sources(paths)
+    found = _Found()
+    hashes = []
+    with track("reading pairs", None, shown=progress) as advance:
+        for source in sources:
+            hashes.append(source.sha256())
+            _read_source(source, numbers, found, advance)
+    if not found.pairs:
+        names = printable(", ".join(source_name(source.path) for source in sources), 500)
+        raise InputError(
+            f"{names}: no labelled example is left, {sum(found.skipped):,} without a gold label"
+            " skipped; expected entailment, neutral or contradiction in gold_label or label"
+        )
+    repeats = find_repeats(found.pairs)
+    for line in _warnings(found, repeats):
+        _LOG.warning(line)
+    return NliSet(tuple(found.pairs), _summaries(sources, hashes, found, repeats))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What reading has met so far; the lists of numbers have an item for each source."""
+
+    pairs: list[NliPair] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    repaired: int = 0
+
+    def admit(self, row: Row, reader: LabelReader) -> bool:
+        """Whether the row has a gold label; then it becomes a pair.
+
+        Raises:
+            BadRecordError: A label or text that is not accepted.
+            UnmappedNumberError: A number without a mapping as label.
+        """
+        label = reader.read(row.label)
+        if label == NO_GOLD:
+            return False
+        premise = self._text(row.premise, "premise")
+        hypothesis = self._text(row.hypothesis, "hypothesis")
+        if self.pairs and self.pairs[-1].premise == premise:
+            premise = self.pairs[-1].premise  # most sets have each premise in a run of rows
+        self.pairs.append(NliPair(premise, hypothesis, label))
+        return True
+
+    def _text(self, value: object, role: str) -> str:
+        if not isinstance(value, str):
+            found = "nothing" if value is None else type(value).__name__
+            raise BadRecordError(f"the {role} must be text, found {found}")
+        if is_blank(value):
+            raise BadRecordError(f"the {role} is blank")
+        if not has_surrogates(value):
+            return value
+        self.repaired += 1
+        return repair_surrogates(value)
+
+
+def _read_source(
+    source: Source, numbers: Mapping[int, str] | None, found: _Found, advance: Advance
+) -> None:
+    before = len(found.pairs)
+    reader = LabelReader(numbers)
+    skipped = sum(
+        _read_file(source, file, reader, found, advance, named=numbers is None)
+        for file in source.files
+    )
+    if len(found.pairs) == before and not skipped:
+        raise InputError(
+            f"{source_name(source.path)}: expected pairs of premise and hypothesis, found no rows"
+        )
+    found.ends.append(len(found.pairs))
+    found.skipped.append(skipped)
+
+
+def _read_file(
+    source: Source,
+    file: str,
+    reader: LabelReader,
+    found: _Found,
+    advance: Advance,
+    *,
+    named: bool,
+) -> int:
+    """How many rows have no gold label; the others are added to what was found."""
+    unit, name = source.format.unit, source_name(file)
+    skipped = 0
+    bad = _BadRows(name, unit)
+    for row in _counted(source.format.read(file, named), advance):
+        if isinstance(row, BadLine):
+            bad.add(row)
+            continue
+        try:
+            skipped += not found.admit(row, reader)
+        except BadRecordError as error:
+            bad.add(BadLine(row.number, error.reason))
+            bad.labels |= isinstance(error, UnknownLabelError)
+        except UnmappedNumberError as error:
+            raise InputError(f"{name} {unit} {row.number}: {error}") from error
+    bad.refuse()
+    return skipped
+
+
+def _counted(rows: Iterator[Row | BadLine], advance: Advance) -> Iterator[Row | BadLine]:
+    number = 0
+    for number, row in enumerate(rows, 1):
+        yield row
+        if not number % _ROWS_BETWEEN_REPORTS:
+            advance(_ROWS_BETWEEN_REPORTS)
+    advance(number % _ROWS_BETWEEN_REPORTS)
+
+
+@dataclass(slots=True)
+class _BadRows:
+    """The rows of a file that are refused, of which the first ones are told."""
+
+    name: str
+    unit: str
+    count: int = 0
+    listed: list[str] = field(default_factory=list)
+    labels: bool = False
+    """Whether a label is unknown, so that the names must be told."""
+
+    def add(self, bad: BadLine) -> None:
+        self.count += 1
+        if self.count <= _MOST_LISTED:
+            self.listed.append(f"{bad.place} ({bad.reason})")
+
+    def refuse(self) -> None:
+        """Nothing when there are none.
+
+        Raises:
+            InputError: There are some.
+        """
+        if not self.count:
+            return
+        more = self.count - len(self.listed)
+        listed = [*self.listed, f"and {more:,} more"] if more else self.listed
+        noun = f"bad {self.unit}" if self.count == 1 else f"bad {self.unit}s"
+        names = f"; a label is one of {', '.join(NLI_LABELS)}" if self.labels else ""
+        raise InputError(
+            f"{self.name}: {self.count:,} {noun}: {', '.join(listed)}{names}; correct or remove"
+            f" {'it' if self.count == 1 else 'them'}"
+        )
+
+
+def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
+    """One line for each kind of trouble that was met."""
+    if sum(found.skipped):
+        yield f"{sum(found.skipped):,} without a gold label skipped"
+    if repeats.rows:
+        count = len(repeats.rows)
+        noun = "row repeats an earlier one" if count == 1 else "rows repeat earlier ones"
+        yield f"{count:,} {noun} exactly (kept)"
+    if repeats.contradictory:
+        count = repeats.contradictory
+        noun, verb = ("pair", "has") if count == 1 else ("pairs", "have")
+        yield f"{count:,} {noun} of premise and hypothesis {verb} more than one label (all kept)"
+    if found.repaired:
+        noun = "text" if found.repaired == 1 else "texts"
+        yield f"{found.repaired:,} {noun} with unpaired surrogates, which became U+FFFD"
+
+
+def _summaries(
+    sources: Sequence[Source], hashes: Sequence[str], found: _Found, repeats: Repeats
+) -> tuple[NliSource, ...]:
+    summaries = []
+    start = 0
+    for place, (source, sha256) in enumerate(zip(sources, hashes, strict=True)):
+        end = found.ends[place]
+        duplicates = sum(start <= row < end for row in repeats.rows)
+        summaries.append(
+            NliSource(source.path, sha256, end - start, found.skipped[place], duplicates)
+        )
+        start = end
+    return tuple(summaries)
