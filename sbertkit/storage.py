@@ -163,7 +163,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
         try:
             temporary.mkdir()
             yield temporary
-            _sync_all(temporary)
+            sync_tree(temporary)
             swap_folder(temporary, path)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -191,7 +191,8 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync_all(folder: Path) -> None:
+def sync_tree(folder: Path) -> None:
+    """Puts a folder with all that is in it on the disk itself."""
     for place in (*folder.rglob("*"), folder):
         if place.is_dir():
             sync_folder(place)

@@ -1,8 +1,4 @@
-"""Tiny random models of many architectures, written as the folders that people download.
-
-Nothing is fetched: weights come from a fixed seed, vocabularies are made here. Each model knows
-every character of `CHARACTERS`, so that different texts get different tokens.
-"""
+"""Tiny random models of many architectures, written as the folders that people download."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,115 +9,38 @@ import tokenizers
 import torch
 import transformers
 from safetensors.torch import save_file
+from tiny_families import FAMILIES
+from tiny_parts import (
+    BERT_SPECIAL,
+    HEADS,
+    HIDDEN,
+    LAYERS,
+    POSITIONS,
+    ROBERTA_SPECIAL,
+    byte_pairs,
+    seeded,
+    sizes,
+    unigrams,
+    word_pieces,
+    write,
+)
+from tiny_parts import TEXTS as TEXTS
 from tokenizers import pre_tokenizers
 
-HIDDEN = 32
-LAYERS = 2
-HEADS = 2
-POSITIONS = 64
-
-TEXTS = (
-    "A heron stands in the shallow water.",
-    "",
-    "Two bakers argue about salt",
-    "x",
-    "the quick fox jumps over a lazy dog, then sleeps.",
-    "Ωμέγα και άλφα",
-    "numbers 1 2 3 and 4567",
-    "two bakers argue about Salt!",
-)
-"""Texts of quite different lengths, none longer than `POSITIONS` tokens in any model."""
-
-_RANGES = (
-    (0x21, 0x7E),  # ASCII
-    (0xA1, 0x17F),  # Latin letters with marks
-    (0x370, 0x3FF),  # Greek
-    (0x400, 0x45F),  # Cyrillic
-    (0x5D0, 0x5EA),  # Hebrew
-    (0x620, 0x652),  # Arabic
-    (0x3041, 0x30FE),  # kana
-    (0x4E00, 0x4EFF),  # some Han
-    (0x1F600, 0x1F64F),  # faces
-)
-CHARACTERS = [
-    chr(point)
-    for first, last in _RANGES
-    for point in range(first, last + 1)
-    if chr(point).isprintable()
-] + ["\ufffd"]
-_PIECES = ["the", "an", "in", "er", "ing", "ed", "and", "a\u0301"]
-
-
-def _seeded(config: Any, model_class: Any) -> Any:
-    torch.manual_seed(20_240)
-    return model_class(config).eval()
-
-
-def _write(folder: Path, model: Any, tokenizer: Any) -> Path:
-    bars = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        model.save_pretrained(folder)
-    finally:
-        if bars:
-            transformers.utils.logging.enable_progress_bar()
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def _sizes(vocabulary: int, **more: Any) -> dict[str, Any]:
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": HIDDEN,
-        "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS,
-        "intermediate_size": 2 * HIDDEN,
-        "max_position_embeddings": POSITIONS,
-        "initializer_range": 0.3,
-        **more,
-    }
-
-
-def _word_pieces(special: Sequence[str]) -> dict[str, int]:
-    tokens = [*special, *CHARACTERS, *(f"##{char}" for char in CHARACTERS)]
-    tokens += [*_PIECES, *(f"##{piece}" for piece in _PIECES)]
-    return {token: place for place, token in enumerate(dict.fromkeys(tokens))}
-
-
-def _byte_pairs(special: Sequence[str], end_of_word: str = "") -> tuple[dict[str, int], list[Any]]:
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    # A merge by rank; the pieces inside words first.
-    merges = [("t", "h"), ("i", "n"), ("e", "r"), ("Ġ", "a")]
-    tokens = [*special, *letters, *("".join(merge) for merge in merges)]
-    if end_of_word:
-        tokens += [letter + end_of_word for letter in letters]
-        merges += [("e", "r" + end_of_word)]
-        tokens += ["er" + end_of_word]
-    return {token: place for place, token in enumerate(dict.fromkeys(tokens))}, merges
-
-
-def _unigrams(special: Sequence[str]) -> list[tuple[str, float]]:
-    pieces = [(token, 0.0) for token in special]
-    pieces += [(char, -8.0) for char in ("▁", *CHARACTERS)]
-    pieces += [(piece, -5.0) for piece in dict.fromkeys(("▁a", "▁the", *_PIECES))]
-    return pieces
-
-
-_BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_write = write
 
 
 def bert(folder: Path) -> Path:
     """WordPiece, absolute positions, token types, a pooler that no vector uses."""
-    vocab = _word_pieces(_BERT_SPECIAL)
-    config = transformers.BertConfig(**_sizes(len(vocab)))
+    vocab = word_pieces(BERT_SPECIAL)
+    config = transformers.BertConfig(**sizes(len(vocab)))
     tokenizer = transformers.BertTokenizer(vocab=vocab, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.BertModel), tokenizer)
+    return write(folder, seeded(config, transformers.BertModel), tokenizer)
 
 
 def distilbert(folder: Path) -> Path:
     """No token types in the model, although its tokenizer gives them."""
-    vocab = _word_pieces(_BERT_SPECIAL)
+    vocab = word_pieces(BERT_SPECIAL)
     config = transformers.DistilBertConfig(
         vocab_size=len(vocab),
         dim=HIDDEN,
@@ -132,40 +51,40 @@ def distilbert(folder: Path) -> Path:
         initializer_range=0.3,
     )
     tokenizer = transformers.BertTokenizer(vocab=vocab, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.DistilBertModel), tokenizer)
+    return write(folder, seeded(config, transformers.DistilBertModel), tokenizer)
 
 
 def roberta(folder: Path) -> Path:
     """Byte-level BPE; positions are counted from the padding id on, which costs two."""
-    vocab, merges = _byte_pairs(_ROBERTA_SPECIAL)
+    vocab, merges = byte_pairs(ROBERTA_SPECIAL)
     config = transformers.RobertaConfig(
-        **_sizes(len(vocab), max_position_embeddings=POSITIONS + 2, type_vocab_size=1)
+        **sizes(len(vocab), max_position_embeddings=POSITIONS + 2, type_vocab_size=1)
     )
     tokenizer = transformers.RobertaTokenizer(vocab=vocab, merges=merges)
-    return _write(folder, _seeded(config, transformers.RobertaModel), tokenizer)
+    return write(folder, seeded(config, transformers.RobertaModel), tokenizer)
 
 
 def mpnet(folder: Path) -> Path:
     """WordPiece with RoBERTa's special tokens, position offset and relative biases."""
-    vocab = _word_pieces(("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
+    vocab = word_pieces(("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
     config = transformers.MPNetConfig(
-        **_sizes(len(vocab), max_position_embeddings=POSITIONS + 2, pad_token_id=1)
+        **sizes(len(vocab), max_position_embeddings=POSITIONS + 2, pad_token_id=1)
     )
     tokenizer = transformers.MPNetTokenizer(vocab=vocab, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.MPNetModel), tokenizer)
+    return write(folder, seeded(config, transformers.MPNetModel), tokenizer)
 
 
 def albert(folder: Path) -> Path:
     """Unigram; one layer shared by all, an embedding smaller than the hidden size."""
-    vocab = _unigrams(("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"))
-    config = transformers.AlbertConfig(**_sizes(len(vocab), embedding_size=16))
+    vocab = unigrams(("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"))
+    config = transformers.AlbertConfig(**sizes(len(vocab), embedding_size=16))
     tokenizer = transformers.AlbertTokenizer(vocab=vocab, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.AlbertModel), tokenizer)
+    return write(folder, seeded(config, transformers.AlbertModel), tokenizer)
 
 
 def xlnet(folder: Path) -> Path:
     """Relative positions, padding on the left, separator and class token at the end."""
-    vocab = _unigrams(
+    vocab = unigrams(
         ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
     )
     config = transformers.XLNetConfig(
@@ -177,12 +96,12 @@ def xlnet(folder: Path) -> Path:
         initializer_range=0.3,
     )
     tokenizer = transformers.XLNetTokenizer(vocab=vocab)
-    return _write(folder, _seeded(config, transformers.XLNetModel), tokenizer)
+    return write(folder, seeded(config, transformers.XLNetModel), tokenizer)
 
 
 def t5(folder: Path) -> Path:
     """A whole encoder-decoder checkpoint, of which the encoder alone is wanted."""
-    vocab = _unigrams(("<pad>", "</s>", "<unk>"))
+    vocab = unigrams(("<pad>", "</s>", "<unk>"))
     config = transformers.T5Config(
         vocab_size=len(vocab) + 100,
         d_model=HIDDEN,
@@ -194,7 +113,7 @@ def t5(folder: Path) -> Path:
         decoder_start_token_id=0,
     )
     tokenizer = transformers.T5Tokenizer(vocab=vocab, extra_ids=0, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.T5ForConditionalGeneration), tokenizer)
+    return write(folder, seeded(config, transformers.T5ForConditionalGeneration), tokenizer)
 
 
 def byte_t5(folder: Path) -> Path:
@@ -210,12 +129,12 @@ def byte_t5(folder: Path) -> Path:
         decoder_start_token_id=0,
     )
     tokenizer = transformers.ByT5Tokenizer()
-    return _write(folder, _seeded(config, transformers.T5EncoderModel), tokenizer)
+    return write(folder, seeded(config, transformers.T5EncoderModel), tokenizer)
 
 
 def _clip_text_config(vocab: dict[str, int]) -> Any:
     return transformers.CLIPTextConfig(
-        **_sizes(
+        **sizes(
             len(vocab),
             projection_dim=16,
             bos_token_id=vocab["<|startoftext|>"],
@@ -226,7 +145,7 @@ def _clip_text_config(vocab: dict[str, int]) -> Any:
 
 
 def _clip_tokenizer() -> tuple[dict[str, int], Any]:
-    vocab, merges = _byte_pairs(("<|startoftext|>", "<|endoftext|>"), end_of_word="</w>")
+    vocab, merges = byte_pairs(("<|startoftext|>", "<|endoftext|>"), end_of_word="</w>")
     tokenizer = transformers.CLIPTokenizer(vocab=vocab, merges=merges, model_max_length=POSITIONS)
     return vocab, tokenizer
 
@@ -235,7 +154,7 @@ def clip_text(folder: Path) -> Path:
     """The text half of CLIP: causal attention, the end token is also the padding."""
     vocab, tokenizer = _clip_tokenizer()
     config = _clip_text_config(vocab)
-    return _write(folder, _seeded(config, transformers.CLIPTextModel), tokenizer)
+    return write(folder, seeded(config, transformers.CLIPTextModel), tokenizer)
 
 
 def clip(folder: Path) -> Path:
@@ -252,12 +171,12 @@ def clip(folder: Path) -> Path:
     config = transformers.CLIPConfig(
         text_config=_clip_text_config(vocab).to_dict(), vision_config=vision, projection_dim=16
     )
-    return _write(folder, _seeded(config, transformers.CLIPModel), tokenizer)
+    return write(folder, seeded(config, transformers.CLIPModel), tokenizer)
 
 
 def gpt2(folder: Path) -> Path:
     """Causal; its tokenizer has no padding token and puts no special token around a text."""
-    vocab, merges = _byte_pairs(("<|endoftext|>",))
+    vocab, merges = byte_pairs(("<|endoftext|>",))
     config = transformers.GPT2Config(
         vocab_size=len(vocab),
         n_embd=HIDDEN,
@@ -269,14 +188,14 @@ def gpt2(folder: Path) -> Path:
         eos_token_id=0,
     )
     tokenizer = transformers.GPT2Tokenizer(vocab=vocab, merges=merges, model_max_length=POSITIONS)
-    return _write(folder, _seeded(config, transformers.GPT2Model), tokenizer)
+    return write(folder, seeded(config, transformers.GPT2Model), tokenizer)
 
 
 def llama(folder: Path) -> Path:
     """Causal, rotary positions; a begin token but no end token and none for padding."""
-    vocab, merges = _byte_pairs(("<s>", "</s>"))
+    vocab, merges = byte_pairs(("<s>", "</s>"))
     config = transformers.LlamaConfig(
-        **_sizes(len(vocab), num_key_value_heads=1, bos_token_id=0, eos_token_id=1)
+        **sizes(len(vocab), num_key_value_heads=1, bos_token_id=0, eos_token_id=1)
     )
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -289,7 +208,7 @@ def llama(folder: Path) -> Path:
         padding_side="left",
         model_max_length=POSITIONS,
     )
-    return _write(folder, _seeded(config, transformers.LlamaModel), tokenizer)
+    return write(folder, seeded(config, transformers.LlamaModel), tokenizer)
 
 
 ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
@@ -307,6 +226,7 @@ ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
         clip,
         gpt2,
         llama,
+        *FAMILIES,
     )
 }
 """Writers of a plain Hugging Face folder, by architecture."""

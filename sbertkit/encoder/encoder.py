@@ -49,6 +49,7 @@ class Encoder:
         prompts: What is put before queries and documents.
         max_tokens: Tokens a text may have, special tokens and prompt counted; ``None``: no limit.
         dim: Size of a vector.
+        padder: Builds its padded batches.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Encoder:
         self.max_tokens = max_tokens
         self.dim = network.dim
         self.transformer = transformer
-        self._padder = Padder(
+        self.padder = Padder(
             tokenizer.pad_id,
             "left" if transformer.pads_left else "right",
             tokenizer.special,
@@ -251,7 +252,7 @@ class Encoder:
             batch_tokens = self._backend.batch_tokens
         return EncodingRun(
             self.tokenizer,
-            self._padder,
+            self.padder,
             self._backend,
             dim=self.dim,
             settings=RunSettings(
@@ -282,6 +283,18 @@ class Encoder:
         """
         save_encoder(self, output_folder(folder))
 
+    def make_trainable(self) -> None:
+        """Lets gradients reach the tensors that decide a vector, and no others.
+
+        An unused pooler would only drift by weight decay, and stall distributed training.
+        """
+        for tensor in self._contributing.values():
+            tensor.requires_grad_()
+
+    def weights_changed(self) -> None:
+        """Forgets what was known about the weights, after training has changed them in place."""
+        self.__dict__.pop("fingerprint", None)
+
     def _unit_vectors(self, rows: Sequence[str] | npt.ArrayLike) -> Vectors:
         if isinstance(rows, str):
             raise InputTypeError(
@@ -305,8 +318,9 @@ class Encoder:
 
     def _find_contributing(self) -> dict[str, torch.Tensor]:
         """The tensors that reach the vector; those that the files lack are a refusal."""
-        tokens = self.tokenizer.tokenize(["a"], self.max_tokens)
-        batch = self._padder.pad(tokens, np.array([0]))
+        # Long enough for what only longer texts use, such as the global bias of LongT5.
+        tokens = self.tokenizer.tokenize(["a " * 64], self.max_tokens)
+        batch = self.padder.pad(tokens, np.array([0]))
         tensors = self.network.contributing_tensors(
             torch.from_numpy(batch.input_ids),
             torch.from_numpy(batch.mask),

@@ -6,7 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.transformer import Transformer, parameters_behind
+from sbertkit.encoder.transformer import Transformer, parameters_behind, quiet_transformers
+from sbertkit.errors import InputError
+
+_RUNNING_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError)
+"""What models raise that do not suit a pooling, or need more than token ids and a mask."""
 
 
 class Network(nn.Module):
@@ -50,11 +54,24 @@ class Network(nn.Module):
             input_ids: Token ids of any text, (1, T).
             mask: Its mask, (1, T).
             types: Its token types, for models that take them.
+
+        Raises:
+            InputError: The model gives no text vector, as where its layers differ in length.
         """
         self.requires_grad_(requires_grad=True)
         try:
-            with torch.inference_mode(mode=False), torch.enable_grad():
-                reached = parameters_behind(self(input_ids, mask, types))
+            # What a model says once, such as that it pads to its window, is said here unheard.
+            with quiet_transformers(), torch.inference_mode(mode=False), torch.enable_grad():
+                vectors = self(input_ids, mask, types)
+                if vectors.shape[1] != self.dim:
+                    raise ValueError(f"its token vectors have another size: {vectors.shape[1]}")
+                reached = parameters_behind(vectors)
+        except _RUNNING_ERRORS as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(
+                f"{type(self.transformer).__name__} gives no vector of size {self.dim} with "
+                f"pooling {self.pooling.name!r} ({reason}); choose another pooling or model"
+            ) from error
         finally:
             self.requires_grad_(requires_grad=False)
         return {

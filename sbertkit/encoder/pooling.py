@@ -105,10 +105,12 @@ class Pooling:
     def __call__(
         self, output: Tensor, hidden_states: Sequence[Tensor] | None, mask: Tensor
     ) -> Tensor:
-        """Text vectors (B, dim) from the model's output (B, T, dim) and the token mask (B, T)."""
+        """Text vectors (B, dim) float32 from the model's output (B, T, dim) and its mask (B, T)."""
+        # Some models give half precision under autocast, which has no room for sums and weights.
         if self.layers and hidden_states is not None:
-            output = torch.stack([hidden_states[layer] for layer in self.layers]).mean(dim=0)
-        return KINDS[self.name].reduce(output, mask)
+            layers = [hidden_states[layer].float() for layer in self.layers]
+            output = torch.stack(layers).mean(dim=0)
+        return KINDS[self.name].reduce(output.float(), mask)
 
 
 def pooling_of_published(mode: str, layers: tuple[int, ...], layer_count: int) -> Pooling:

@@ -1,7 +1,7 @@
 """Writes an encoder as a folder in the layout of sentence-transformers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +27,49 @@ _FORMAT = 1
 
 def save_encoder(encoder: "Encoder", folder: Path) -> None:
     """Writes the folder in one step; see `Encoder.save`."""
+    with storage_errors(folder):
+        _check_target(folder)
+        with staged_folder(folder) as staged:
+            write_encoder(encoder, staged)
+
+
+def write_encoder(
+    encoder: "Encoder",
+    folder: Path,
+    *,
+    lineage: Mapping[str, Any] | None = None,
+    add: Callable[[Path], None] | None = None,
+) -> None:
+    """Writes the files into an empty folder, which the caller puts in its place.
+
+    Args:
+        encoder: What to save.
+        folder: Where to.
+        lineage: How the encoder came about, as JSON can hold it.
+        add: Writes further files into the folder.
+
+    Raises:
+        StorageError: safetensors could not write, as on a full disk.
+    """
     try:
-        with storage_errors(folder):
-            _check_target(folder)
-            with staged_folder(folder) as staged:
-                _write_folder(encoder, staged)
+        _write_folder(encoder, folder)
+        if add is not None:
+            add(folder)
     except SafetensorError as error:  # how safetensors tells of a full disk
         raise StorageError(f"cannot write {folder}: {error}") from error
+    _write_json(
+        folder / LINEAGE_FILE,
+        {
+            "format": _FORMAT,
+            "files": sorted(_files_in(folder)),
+            "fingerprint": encoder.fingerprint,
+            "lineage": {
+                "base": encoder.options.model,
+                "pooling": encoder.pooling,
+                **(lineage or {}),
+            },
+        },
+    )
 
 
 def _check_target(folder: Path) -> None:
@@ -81,15 +117,6 @@ def _write_folder(encoder: "Encoder", folder: Path) -> None:
             }
             for position, name in enumerate(modules)
         ],
-    )
-    _write_json(
-        folder / LINEAGE_FILE,
-        {
-            "format": _FORMAT,
-            "files": sorted(_files_in(folder)),
-            "fingerprint": encoder.fingerprint,
-            "lineage": {"base": encoder.options.model, "pooling": encoder.pooling},
-        },
     )
 
 

@@ -129,6 +129,7 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
                 output_loading_info=True,
                 trust_remote_code=trust_remote_code,
                 local_files_only=True,
+                **_full_attention(config, folder),
             )
     except _LOADING_ERRORS as error:
         raise InputError(_refusal(folder, error)) from error
@@ -141,6 +142,23 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
 
 def _model_class(config: Any) -> Any:
     return getattr(transformers, _ENCODER_CLASSES.get(config.model_type, "AutoModel"))
+
+
+def _full_attention(config: Any, folder: Path) -> dict[str, str]:
+    """The setting for full attention where the config asks for random blocks.
+
+    A vector would depend on the texts beside and before it: the library gives up the blocks for
+    good at the first short batch, lays them out by the padded length and, in training, draws them
+    from numpy's global state, which it seeds anew.
+    """
+    if getattr(config, "attention_type", None) != "block_sparse":
+        return {}
+    logger.warning(
+        "%s has block-sparse attention, with which a vector depends on its batch: using full "
+        "attention, whose memory grows with the square of max_tokens (--max-tokens)",
+        folder,
+    )
+    return {"attention_type": "original_full"}
 
 
 def _check_tokenizer_files(tokenizer: Any, folder: Path) -> None:
