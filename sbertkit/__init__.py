@@ -19,14 +19,24 @@ if TYPE_CHECKING:
         NewerFormat,
         SbertkitError,
         StorageError,
+        TrainingStopped,
         UnknownId,
     )
     from sbertkit.evaluation import StsResult, evaluate_sts
     from sbertkit.retrieval import Hit, IndexInfo, Problem, SearchIndex, index_info, verify_index
+    from sbertkit.training import (
+        ClassifiedPair,
+        Quality,
+        TrainConfig,
+        TrainResult,
+        classify_pairs,
+        train_nli,
+    )
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "ClassifiedPair": "training",
     "DamagedIndex": "errors",
     "Document": "data",
     "EncodeReport": "encoder",
@@ -41,19 +51,26 @@ _MODULE_OF = {
     "ModelMismatch": "errors",
     "NewerFormat": "errors",
     "Problem": "retrieval",
+    "Quality": "training",
     "ReadOptions": "data",
     "SbertkitError": "errors",
     "SearchIndex": "retrieval",
     "StorageError": "errors",
     "StsResult": "evaluation",
+    "TrainConfig": "training",
+    "TrainResult": "training",
+    "TrainingStopped": "errors",
     "UnknownId": "errors",
+    "classify_pairs": "training",
     "encode_corpus": "encoder",
     "evaluate_sts": "evaluation",
     "index_info": "retrieval",
+    "train_nli": "training",
     "verify_index": "retrieval",
 }
 
 __all__ = [
+    "ClassifiedPair",
     "DamagedIndex",
     "Document",
     "EncodeReport",
@@ -68,15 +85,21 @@ __all__ = [
     "ModelMismatch",
     "NewerFormat",
     "Problem",
+    "Quality",
     "ReadOptions",
     "SbertkitError",
     "SearchIndex",
     "StorageError",
     "StsResult",
+    "TrainConfig",
+    "TrainResult",
+    "TrainingStopped",
     "UnknownId",
+    "classify_pairs",
     "encode_corpus",
     "evaluate_sts",
     "index_info",
+    "train_nli",
     "verify_index",
 ]
 

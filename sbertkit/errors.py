@@ -11,6 +11,7 @@
     │   └── NewerFormat
     ├── InputTypeError (also TypeError)      a wrong type
     ├── StorageError (also OSError)          disk full, permission, lock held
+    ├── TrainingStopped (also RuntimeError)  the guard ended a run that had gone wrong
     └── MissingDependency (also ImportError) names the pip command
 
 A message is one line: what was expected, what was found, where, and what to do.
@@ -51,6 +52,10 @@ class InputTypeError(SbertkitError, TypeError):
 
 class StorageError(SbertkitError, OSError):
     """The disk is full, a permission is missing or a lock is held."""
+
+
+class TrainingStopped(SbertkitError, RuntimeError):
+    """The guard ended a training run; the message says why, and what usually cures it."""
 
 
 class MissingDependency(SbertkitError, ImportError):

@@ -88,7 +88,12 @@ def run_example(name: str, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> 
 class TestExamples:
     def test_every_example_is_run_here(self) -> None:
         names = {path.stem for path in (ROOT / "examples").glob("*.py")}
-        assert names == {"semantic_search", "reverse_dictionary", "encode_to_parquet"}
+        assert names == {
+            "semantic_search",
+            "reverse_dictionary",
+            "encode_to_parquet",
+            "train_on_nli",
+        }
 
     def test_semantic_search(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -97,6 +102,14 @@ class TestExamples:
         lines = capsys.readouterr().out.splitlines()
         assert "food:" in lines[1]
         assert "monkey:" in lines[4]
+
+    def test_train_on_nli(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run_example("train_on_nli.py", monkeypatch=monkeypatch)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("5 steps; random pairs of texts have the cosine 0.")
+        assert lines[1].split()[0] in ("entailment", "neutral", "contradiction")
 
     def test_reverse_dictionary(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

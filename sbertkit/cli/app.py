@@ -19,6 +19,7 @@ from sbertkit.cli.evaluate import evaluate
 from sbertkit.cli.index import index, info, verify
 from sbertkit.cli.output import without_controls
 from sbertkit.cli.search import search
+from sbertkit.cli.train import train_nli
 from sbertkit.errors import SbertkitError
 
 _INTERRUPTED = 130
@@ -27,7 +28,7 @@ _TERMINATED = 143
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    commands=[encode, similarity, index, search, info, verify, evaluate, demo],
+    commands=[encode, similarity, index, search, info, verify, train_nli, evaluate, demo],
 )
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 def app() -> None:

@@ -16,7 +16,7 @@ LoadEncoder = Callable[[], "Encoder"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
-_POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
+POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 
 device_option = click.option(
     "--device",
@@ -39,7 +39,7 @@ _ENCODER_OPTIONS = (
         help="A model folder or a hub name.",
     ),
     click.option(
-        "--pooling", type=click.Choice(_POOLINGS), help="By default, as the model declares."
+        "--pooling", type=click.Choice(POOLINGS), help="By default, as the model declares."
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
     device_option,

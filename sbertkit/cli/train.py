@@ -1,0 +1,181 @@
+"""``train-nli``."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbertkit.cli.options import POOLINGS
+from sbertkit.cli.output import print_facts, print_table
+from sbertkit.cli.train_options import Numbers, config_options
+
+if TYPE_CHECKING:
+    from sbertkit.training import TrainConfig, TrainResult
+    from sbertkit.training.series import Recipe
+
+OBJECTIVES = ("contrastive", "softmax")
+
+
+@click.command(name="train-nli")
+@click.argument("data", nargs=-1)
+@click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
+@click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
+@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True)
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), default="contrastive", show_default=True
+)
+@click.option("--dev", metavar="FILE", help="Scored sentence pairs, such as stsb.tsv.")
+@config_options
+@click.option("--require-gain", is_flag=True, help="Exit 1 unless the dev score rose.")
+@click.option("--seeds", type=Numbers(), metavar="1,2,3", help="One run a seed, in DIR/seed-N.")
+@click.option(
+    "--ablate", type=click.Choice(("pooling",)), help="One run each for cls, mean, max and eos."
+)
+def train_nli(
+    data: tuple[str, ...],
+    output: str,
+    config: "TrainConfig",
+    require_gain: bool,
+    seeds: tuple[int, ...] | None,
+    ablate: str | None,
+    **recipe: Any,
+) -> None:
+    """Train a sentence encoder on natural language inference.
+
+    DATA are SNLI or MultiNLI releases, tables with premise, hypothesis and label (JSONL, TSV, CSV,
+    Parquet, also gzipped) or data set folders; without any, the set all-nli is fetched from the
+    hub. The model appears at DIR when it is done; until then everything is in DIR.run.
+
+    \b
+    Example:
+      sbertkit train-nli snli_train.jsonl.gz --base bert-base-uncased -o models/nli --dev stsb.tsv
+      sbertkit train-nli snli.jsonl --base models/mine -o models/nli --objective softmax --resume
+    """
+    if require_gain and recipe["dev"] is None:
+        raise click.UsageError("--require-gain needs --dev")
+    if seeds is not None and ablate is not None:
+        raise click.UsageError("--seeds and --ablate do not go together")
+    from sbertkit.training.series import Recipe, ablate_pooling, train_seeds
+
+    made = Recipe(data=list(data) or None, config=config, **recipe)
+    if seeds is not None:
+        results = train_seeds(made, output, seeds)
+        _print_seeds(results)
+        gains = [result.gain for result in results.values()]
+    elif ablate is not None:
+        by_pooling = ablate_pooling(made, output)
+        _print_poolings(by_pooling)
+        gains = [result.gain for result in by_pooling.values()]
+    else:
+        result = _train_one(made, output)
+        print_facts(_facts(result))
+        gains = [result.gain]
+    if require_gain and any(gain is None or gain <= 0 for gain in gains):
+        click.echo("sbertkit: error: the dev score did not rise (--require-gain)", err=True)
+        sys.exit(1)
+
+
+def _train_one(recipe: "Recipe", output: str) -> "TrainResult":
+    from sbertkit.training import train_nli as train
+
+    return train(
+        recipe.base,
+        recipe.data,
+        output,
+        pooling=recipe.pooling,
+        objective=recipe.objective,
+        dev=recipe.dev,
+        config=recipe.config,
+    )
+
+
+def _facts(result: "TrainResult") -> list[tuple[str, object]]:
+    record = result.record
+    facts: list[tuple[str, object]] = [
+        ("model", result.folder),
+        ("objective", f"{record['objective']}, pooling {record['pooling']}"),
+        ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
+        ("steps", _steps(record)),
+    ]
+    if result.after.spearman is not None:
+        facts.append(("dev Spearman", f"{_score(result.after)}, before {_score(result.before)}"))
+    before, after = result.before, result.after
+    facts += [
+        (
+            "cosine of random pairs",
+            f"{_number(after.random_cosine)}, before {_number(before.random_cosine)}",
+        ),
+        (
+            "effective rank",
+            f"{_number(after.effective_rank, 1)}, before {_number(before.effective_rank, 1)}",
+        ),
+    ]
+    if after.label_cosines:
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in after.label_cosines.items())
+        facts.append(("cosine by label", shown))
+    return facts
+
+
+def _steps(record: Mapping[str, Any]) -> str:
+    best = record["best_step"]
+    taken = "" if best is None or best == record["steps"] else f", the best at {best} was taken"
+    return f"{record['steps']:,} in {record['seconds']:,.0f} s{taken}"
+
+
+def _print_seeds(results: "Mapping[int, TrainResult]") -> None:
+    from sbertkit.training.series import spread
+
+    rows = [
+        (seed, _score(result.before), _score(result.after), _number(result.after.random_cosine))
+        for seed, result in results.items()
+    ]
+    columns = ("seed>", "dev before>", "dev after>", "random cosine>")
+    print_table(columns, rows)
+    mean, deviation = spread(results, lambda result: result.after.spearman)
+    if mean is not None:
+        shown = "" if deviation is None else f", standard deviation {100 * deviation:.2f}"
+        print_facts([("mean dev Spearman", f"{100 * mean:.2f}{shown}")])
+
+
+def _print_poolings(results: "Mapping[str, TrainResult]") -> None:
+    from sbertkit.training.series import PUBLISHED_POOLINGS
+
+    rows = [
+        (
+            name,
+            _score(result.before),
+            _score(result.after),
+            f"{_number(result.before.random_cosine)} -> {_number(result.after.random_cosine)}",
+            f"{_number(result.before.effective_rank, 0)} -> "
+            f"{_number(result.after.effective_rank, 0)}",
+            _number(PUBLISHED_POOLINGS.get(name), 2),
+        )
+        for name, result in results.items()
+    ]
+    columns = (
+        "pooling",
+        "dev before>",
+        "dev after>",
+        "random cosine>",
+        "effective rank>",
+        "published*>",
+    )
+    print_table(columns, rows)
+    print_facts(
+        [("* published", "BERT-base, SNLI and MultiNLI, STS-B dev (Reimers & Gurevych 2019)")]
+    )
+
+
+def _score(quality: Any) -> str:
+    if quality.spearman is None:
+        return "n/a"
+    text = f"{100 * quality.spearman:.2f}"
+    if quality.interval is not None:
+        low, high, _ = quality.interval
+        text += f" ({100 * low:.2f} to {100 * high:.2f})"
+    return text
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "n/a" if value is None else f"{value:.{digits}f}"

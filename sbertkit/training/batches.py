@@ -1,0 +1,171 @@
+"""Batches of a seeded, reproducible order in which alike lengths come together."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sbertkit.encoder.batching import Padder
+from sbertkit.training.examples import NONE, Examples, Int64, TextTable
+from sbertkit.training.objectives import Objective
+
+_POOL_BATCHES = 64
+_POOL_SHARE = 8
+"""Rows are sorted by length within pools of so many batches, and at most this part of an epoch:
+enough for little padding, little enough that batches differ from epoch to epoch."""
+_TOGETHER = 3
+"""So many rows of one anchor stay together, as a premise of SNLI has three hypotheses; more would
+make batches of few anchors."""
+_GROUP_COST = 192
+"""What one more forward pass costs, in tokens: below that, padding is cheaper."""
+_MOST_GROUPS = 4
+
+
+class BatchOrder:
+    """The batches of each epoch, as lists of row numbers: a batch sampler of torch.
+
+    All batches of an epoch have nearly the same number of rows, so that none is left with one.
+
+    Args:
+        examples: What is batched.
+        lengths: Token counts of the texts, by number.
+        batch_size: Rows a batch at most.
+        seed: Decides the order, with the number of the epoch.
+        processes: The count of batches is a multiple of this, so that each process has as many.
+    """
+
+    def __init__(
+        self, examples: Examples, lengths: Int64, batch_size: int, *, seed: int, processes: int = 1
+    ) -> None:
+        self._anchors = examples.anchors
+        used = np.where(examples.texts == NONE, 0, lengths[examples.texts])
+        self._lengths = used.max(axis=1)
+        rows = len(examples)
+        count = -(-rows // batch_size)
+        self._count = min(rows, -(-count // processes) * processes)
+        self._seed = seed
+        self._epoch = 0
+        self.batch_size = batch_size
+        self.drop_last = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch whose order `iter` gives."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self._seed, self._epoch))
+        bundles = self._bundles(random)
+        rows = np.concatenate(bundles)
+        sizes = np.array([len(bundle) for bundle in bundles])
+        keys = np.array([self._lengths[bundle].max() for bundle in bundles])
+        per_pool = min(_POOL_BATCHES, max(1, self._count // _POOL_SHARE)) * self.batch_size
+        pools = (np.cumsum(sizes) - 1) // per_pool
+        # Every other pool falls from long to short, so that no batch spans both ends.
+        order = np.lexsort((np.where(pools % 2, -keys, keys), pools))
+        starts = np.cumsum(sizes) - sizes
+        rows = np.concatenate([rows[starts[b] : starts[b] + sizes[b]] for b in order])
+        batches = np.array_split(rows, self._count)
+        for place in random.permutation(self._count):
+            yield batches[place].tolist()
+
+    def _bundles(self, random: np.random.Generator) -> list[Int64]:
+        """Rows of the same anchor by threes and less, all in random order."""
+        shuffled = random.permutation(len(self._anchors))
+        by_anchor = shuffled[np.argsort(self._anchors[shuffled], kind="stable")]
+        anchors = self._anchors[by_anchor]
+        first = np.flatnonzero(np.r_[True, anchors[1:] != anchors[:-1]])
+        within = np.arange(len(anchors)) - np.repeat(first, np.diff(np.r_[first, len(anchors)]))
+        cuts = np.flatnonzero(within % _TOGETHER == 0)
+        bundles = np.split(by_anchor, cuts[1:])
+        return [bundles[place] for place in random.permutation(len(bundles))]
+
+
+class Collator:
+    """Makes a batch of rows: each distinct text once, in groups of alike length.
+
+    Args:
+        examples: The rows.
+        table: Their texts.
+        padder: Builds padded arrays as the encoder wants them.
+        objective: Adds what it needs beside the texts.
+    """
+
+    def __init__(
+        self, examples: Examples, table: TextTable, padder: Padder, objective: Objective
+    ) -> None:
+        self._examples = examples
+        self._tokens = table.tokens
+        self._padder = padder
+        self._objective = objective
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self._examples)
+
+    def __call__(self, rows: list[int]) -> dict[str, Any]:
+        """The batch of those rows.
+
+        ``groups`` are padded parts of it; ``columns`` (B, columns) says which vector, in the order
+        of the groups, each row's texts have.
+        """
+        texts = self._examples.texts[rows]
+        distinct = np.unique(texts[texts != NONE])
+        lengths = np.array([len(self._tokens[text].ids) for text in distinct])
+        order = np.argsort(lengths, kind="stable")
+        distinct, lengths = distinct[order], lengths[order]
+        by_number = np.argsort(distinct)
+        columns = np.full_like(texts, NONE)
+        filled = texts != NONE
+        columns[filled] = by_number[np.searchsorted(distinct, texts[filled], sorter=by_number)]
+        groups = []
+        start = 0
+        for end in length_groups(lengths):
+            batch = self._padder.pad(self._tokens, distinct[start:end])
+            groups.append(
+                {
+                    "input_ids": torch.from_numpy(batch.input_ids),
+                    "mask": torch.from_numpy(batch.mask),
+                    **({} if batch.types is None else {"types": torch.from_numpy(batch.types)}),
+                }
+            )
+            start = end
+        more: dict[str, Tensor] = self._objective.collate(self._examples, rows, columns, distinct)
+        return {"groups": groups, "columns": torch.from_numpy(columns), **more}
+
+
+def length_groups(lengths: Int64) -> list[int]:
+    """Where each group of a sorted batch ends, so that padding and forward passes cost least.
+
+    A group is cut in two where that saves most tokens, while it saves more than a pass costs.
+
+    Args:
+        lengths: Token counts, ascending, (n,).
+    """
+    ends = [len(lengths)]
+    while len(ends) < _MOST_GROUPS:
+        saved, cut = max(_best_cut(lengths, start, end) for start, end in _spans(ends))
+        if saved <= _GROUP_COST:
+            break
+        ends = sorted([*ends, cut])
+    return ends
+
+
+def _spans(ends: list[int]) -> Iterator[tuple[int, int]]:
+    yield from zip([0, *ends[:-1]], ends, strict=True)
+
+
+def _best_cut(lengths: Int64, start: int, end: int) -> tuple[int, int]:
+    """The tokens saved by the best cut of a span, and where it is."""
+    part = lengths[start:end]
+    if len(part) < 2:
+        return 0, start
+    # The first `count` texts are then padded to their own longest, not to that of all.
+    saved = np.arange(1, len(part)) * (part[-1] - part[:-1])
+    best = int(saved.argmax())
+    return int(saved[best]), start + best + 1

@@ -1,0 +1,156 @@
+"""Checkpoints: folders that appear whole or not at all, with a hash of every file."""
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sbertkit.errors import InputError
+from sbertkit.storage import replace_file, sha256_file, storage_errors, sync_folder, sync_tree
+
+_MANIFEST = "checkpoint.json"
+_FORMAT = 1
+_KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint.
+
+    Attributes:
+        folder: Where it is; ``model`` in it is a model folder like any other.
+        step: Optimizer steps done.
+        state: What the run's monitor knew.
+    """
+
+    folder: Path
+    step: int
+    state: dict[str, Any]
+
+    @property
+    def model(self) -> Path:
+        """The model folder in it."""
+        return self.folder / "model"
+
+
+class CheckpointStore:
+    """The checkpoints of one run: the last two and the best.
+
+    Args:
+        folder: Where they are kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, step: int) -> Path:
+        """The folder of the checkpoint after so many steps."""
+        return self.folder / f"step-{step:08d}"
+
+    def staging(self, step: int) -> Path:
+        """The folder in which that checkpoint is written, which all processes can name."""
+        return self.folder / f".step-{step:08d}.tmp"
+
+    def write(
+        self, step: int, fill: Callable[[Path], None], state: dict[str, Any], best: int | None
+    ) -> Path:
+        """Makes a checkpoint of what `fill` writes; then drops the ones no longer wanted.
+
+        Args:
+            step: Optimizer steps done.
+            fill: Writes the files into a folder.
+            state: What the monitor wants to know again.
+            best: Step of the best checkpoint, which is kept.
+
+        Raises:
+            StorageError: The disk is full or the like; earlier checkpoints stay as they are.
+        """
+        staged, path = self.staging(step), self.path(step)
+        with storage_errors(path):
+            try:
+                staged.mkdir(parents=True, exist_ok=True)
+                fill(staged)
+                content = {
+                    "format": _FORMAT,
+                    "step": step,
+                    "state": state,
+                    "files": _hashes(staged),
+                }
+                text = json.dumps(content, indent=2, allow_nan=False)
+                (staged / _MANIFEST).write_text(text, encoding="utf-8")
+                sync_tree(staged)
+                if path.exists():
+                    shutil.rmtree(path)
+                staged.replace(path)
+                sync_folder(self.folder)
+            except BaseException:
+                shutil.rmtree(staged, ignore_errors=True)
+                raise
+        self._drop_old(best)
+        return path
+
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints there are, whole or not, ascending."""
+        found = []
+        for path in self.folder.glob("step-*"):
+            with suppress(ValueError):
+                found.append(int(path.name.removeprefix("step-")))
+        return sorted(found)
+
+    def read(self, step: int) -> Checkpoint:
+        """The checkpoint after so many steps, once every file is known to be as it was written.
+
+        Raises:
+            InputError: A file is missing, cut or changed.
+        """
+        folder = self.path(step)
+        try:
+            content = json.loads((folder / _MANIFEST).read_bytes())
+            files, known_step, state = content["files"], content["step"], content["state"]
+            whole = known_step == step and content["format"] == _FORMAT
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder}: {_MANIFEST} cannot be read ({error})") from error
+        if not whole:
+            raise InputError(f"{folder}: {_MANIFEST} is not that of step {step}")
+        for name, known in files.items():
+            path = folder / name
+            found = sha256_file(path) if path.is_file() else "no file"
+            if found != known:
+                raise InputError(
+                    f"{folder}: {name} is cut or changed (expected SHA-256 {known[:12]}..., found "
+                    f"{found[:12]})"
+                )
+        return Checkpoint(folder, step, state)
+
+    def sweep(self) -> None:
+        """Removes what a killed process left half written."""
+        for path in self.folder.glob(".step-*.tmp"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def drop_after(self, step: int) -> None:
+        """Removes the checkpoints after a step, which a run resumed there writes again."""
+        for later in self.steps():
+            if later > step:
+                shutil.rmtree(self.path(later), ignore_errors=True)
+
+    def _drop_old(self, best: int | None) -> None:
+        for step in self.steps()[:-_KEPT]:
+            if step != best:
+                shutil.rmtree(self.path(step), ignore_errors=True)
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes JSON in one step."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(path, text.encode())

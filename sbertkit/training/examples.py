@@ -1,0 +1,77 @@
+"""What is trained on: distinct texts as token ids, and examples that refer to them by number."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.tokenization import Tokens
+
+logger = logging.getLogger(__name__)
+
+Int64 = npt.NDArray[np.int64]
+
+NONE = -1
+"""The number that stands for no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Rows to train on.
+
+    Attributes:
+        texts: Numbers of each row's texts, (n, columns); `NONE` where a row has none.
+        targets: What each row should come out as, (n,): a class, a score; objectives without
+            targets have zeros.
+        anchors: Rows with the same number belong together, (n,): a batch reuses what they share.
+    """
+
+    texts: Int64
+    targets: npt.NDArray[np.generic]
+    anchors: Int64
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class TextTable:
+    """Numbers distinct texts and holds their token ids.
+
+    Args:
+        encoder: Whose tokenizer, token limit and document prompt apply.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._numbers: dict[str, int] = {}
+        self.tokens: list[Tokens] = []
+
+    def numbers(self, texts: Iterable[str]) -> list[int]:
+        """The number of each text; new texts get the next ones."""
+        return [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
+
+    def tokenize(self) -> None:
+        """Fills `tokens`, by number, for all texts numbered so far; says once how many are cut."""
+        encoder = self._encoder
+        prompt = encoder.prompts.document
+        texts: Sequence[str] = list(self._numbers)
+        if prompt:
+            texts = [prompt + text for text in texts]
+        self.tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens)
+        cut = sum(token.lost > 0 for token in self.tokens)
+        if cut:
+            logger.warning(
+                "%d of %d distinct training texts are cut at %d tokens; raise max_tokens "
+                "(--max-tokens) where the base allows it",
+                cut,
+                len(texts),
+                encoder.max_tokens,
+            )
+
+    @property
+    def lengths(self) -> Int64:
+        """Token counts by number."""
+        return np.array([len(token.ids) for token in self.tokens], dtype=np.int64)

@@ -1,0 +1,152 @@
+"""The folders of a run: the output, and beside it the unfinished run with its checkpoints."""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from sbertkit.arguments import output_folder
+from sbertkit.errors import InputError
+from sbertkit.storage import storage_errors
+from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
+from sbertkit.training.results import LOG_FILE
+
+_LOG = logging.getLogger(__name__)
+
+_SETTINGS = "run.json"
+
+
+class RunFolder:
+    """Where a run works until it is done.
+
+    The model appears at `output` when the run is finished, whole. Until then everything is in
+    `work`, named as the output with ``.run`` at its end.
+
+    Args:
+        output: Where the trained model is to be.
+        main: Whether this process is the one that writes.
+
+    Raises:
+        InputError: Something is at the output already.
+    """
+
+    def __init__(self, output: str | os.PathLike[str], *, main: bool = True) -> None:
+        self.output = output_folder(output)
+        self.work = self.output.with_name(f"{self.output.name}.run")
+        self.store = CheckpointStore(self.work / "checkpoints")
+        self.log = self.work / LOG_FILE
+        self._main = main
+        if self.output.exists() and not self.output.is_dir():
+            raise InputError(f"{self.output} is a file; expected a new folder for the model")
+        if self.output.is_dir() and any(self.output.iterdir()):
+            raise InputError(
+                f"{self.output} is there already and not empty; choose a new folder, or remove it"
+            )
+
+    def check(self, *, resume: bool) -> None:
+        """Nothing, where there is a run to resume if and only if that is asked for.
+
+        Raises:
+            InputError: It is not so.
+        """
+        unfinished = (self.work / _SETTINGS).is_file()
+        if resume and not unfinished:
+            raise InputError(
+                f"there is no unfinished run at {self.work}; leave out resume (--resume) to begin "
+                "one"
+            )
+        if unfinished and not resume:
+            raise InputError(
+                f"an unfinished run is at {self.work}; continue it with resume (--resume), or "
+                "remove that folder"
+            )
+
+    def begin(self, identity: Mapping[str, Any], *, resume: bool) -> Checkpoint | None:
+        """The checkpoint to continue from; None to begin at the first step.
+
+        Args:
+            identity: Data and settings that decide the weights.
+            resume: Continue the run that is there.
+
+        Raises:
+            InputError: Data or settings are not those of the unfinished run, or no checkpoint of
+                it is whole.
+        """
+        if resume:
+            self._check_identity(identity)
+            self.store.sweep()
+            return self._last_whole()
+        if self._main:
+            with storage_errors(self.work):
+                self.store.folder.mkdir(parents=True, exist_ok=True)
+                write_json(self.work / _SETTINGS, identity)
+        return None
+
+    def discard(self) -> None:
+        """Removes the unfinished run, if it is of no more use: finished, or without checkpoint."""
+        if self._main:
+            shutil.rmtree(self.work, ignore_errors=True)
+
+    def _check_identity(self, identity: Mapping[str, Any]) -> None:
+        path = self.work / _SETTINGS
+        try:
+            known = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} cannot be read ({error}); begin the run anew") from error
+        now = json.loads(json.dumps(identity))
+        moved = _changes(known.pop("environment", None), now.pop("environment", None))
+        if moved:
+            _LOG.warning(
+                "the run was begun elsewhere (%s): weights may differ in their last bits",
+                "; ".join(moved),
+            )
+        changes = _changes(known, now)
+        if changes:
+            raise InputError(
+                f"the run at {self.work} cannot be resumed, since it was begun with other data or "
+                f"settings: {'; '.join(changes)}; give those again, or begin anew elsewhere"
+            )
+
+    def _last_whole(self) -> Checkpoint | None:
+        """The last checkpoint that is whole; damaged ones after it are said and removed."""
+        steps = self.store.steps()
+        faults = []
+        for step in reversed(steps):
+            try:
+                found = self.store.read(step)
+            except InputError as error:
+                faults.append(str(error))
+                continue
+            if faults:
+                _LOG.warning("%s; continuing from step %d", faults[0], step)
+            if self._main:
+                self.store.drop_after(step)
+            return found
+        if faults:
+            raise InputError(
+                f"no checkpoint of the run at {self.work} is whole: {faults[0]}; begin the run anew"
+            )
+        return None
+
+
+def _changes(known: Any, now: Any, name: str = "") -> list[str]:
+    """What differs, by name."""
+    if isinstance(known, dict) and isinstance(now, dict):
+        changes = []
+        for key in sorted({*known, *now}):
+            where = f"{name}.{key}" if name else key
+            changes += _changes(known.get(key), now.get(key), where)
+        return changes
+    if isinstance(known, list) and isinstance(now, list) and len(known) == len(now):
+        pairs = enumerate(zip(known, now, strict=True), 1)
+        return [change for n, (a, b) in pairs for change in _changes(a, b, f"{name} {n}")]
+    if known == now:
+        return []
+    return [f"{name.removeprefix('settings.')} was {_short(known)}, is {_short(now)}"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,196 @@
+"""The guard: readings of a space in training, and when they mean that the run has gone wrong."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data.nli import NLI_LABELS, NliPair
+from sbertkit.encoder import Encoder
+from sbertkit.metrics import effective_rank, mean_random_cosine, row_cosines, uniformity
+
+COLLAPSE_BOUND = 0.9
+"""Mean cosine of random pairs above which, while it rises, a space counts as collapsing."""
+_RISE = 0.01
+_SURE = 4.0
+"""Standard errors by which labels must stand in the wrong order."""
+_LEAST_PAIRS = 16
+
+
+class Reading(NamedTuple):
+    """What a space looks like at one moment; None where it is undefined.
+
+    Attributes:
+        random_cosine: Mean cosine of two random texts; near 1 when all texts look the same.
+        uniformity: See `sbertkit.metrics.uniformity`.
+        effective_rank: See `sbertkit.metrics.effective_rank`.
+        label_cosines: Mean cosine of premise and hypothesis by label.
+        label_errors: Standard errors of those means.
+    """
+
+    random_cosine: float | None
+    uniformity: float | None
+    effective_rank: float | None
+    label_cosines: dict[str, float]
+    label_errors: dict[str, float]
+
+    def row(self) -> dict[str, float | None]:
+        """The values by name, as the log has them."""
+        return {
+            "random_cosine": self.random_cosine,
+            "uniformity": self.uniformity,
+            "effective_rank": self.effective_rank,
+            **self.label_cosines,
+        }
+
+
+class Probe:
+    """Fixed pairs whose vectors are looked at from time to time.
+
+    Args:
+        pairs: Labelled pairs to draw from.
+        per_label: How many of each label.
+        seed: Seed of the draw.
+    """
+
+    def __init__(self, pairs: Sequence[NliPair], per_label: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        labels = np.array([pair.label for pair in pairs])
+        chosen: list[int] = []
+        for label in range(len(NLI_LABELS)):
+            rows = np.flatnonzero(labels == label)
+            chosen += random.permutation(rows)[:per_label].tolist()
+        self._labels = labels[chosen]
+        numbers: dict[str, int] = {}
+        self._sides = np.array(
+            [[numbers.setdefault(text, len(numbers)) for text in pairs[row][:2]] for row in chosen],
+            dtype=np.intp,
+        ).reshape(-1, 2)
+        self._texts = list(numbers)
+
+    def read(self, encoder: Encoder) -> Reading | None:
+        """The reading of the encoder as it is now; None when its vectors are not finite."""
+        vectors = _vectors(encoder, self._texts)
+        if vectors is None:
+            return None
+        cosines = row_cosines(vectors, self._sides[:, 0], self._sides[:, 1])
+        means, errors = {}, {}
+        for label, name in enumerate(NLI_LABELS):
+            part = cosines[self._labels == label]
+            if len(part):
+                means[name] = float(part.mean())
+            if len(part) >= _LEAST_PAIRS:
+                errors[name] = float(part.std(ddof=1)) / math.sqrt(len(part))
+        return Reading(
+            mean_random_cosine(vectors), uniformity(vectors), effective_rank(vectors), means, errors
+        )
+
+
+def _vectors(encoder: Encoder, texts: list[str]) -> npt.NDArray[np.float32] | None:
+    from sbertkit.errors import InputError
+
+    encoder.network.eval()
+    try:
+        return encoder.encode(texts)
+    except InputError:  # not finite
+        return None
+
+
+@dataclass(slots=True)
+class Guard:
+    """Judges readings in their order.
+
+    Attributes:
+        first: The reading before training.
+        doubts: Judgements in a row that found the same fault; at the second the run is stopped.
+        last_cosine: Random-pair cosine of the reading before.
+        fault: The fault that the last reading showed, if any.
+    """
+
+    first: Reading
+    doubts: int = 0
+    last_cosine: float = field(default=-1.0)
+    fault: str | None = None
+
+    def judge(self, reading: Reading | None, *, settled: bool) -> str | None:
+        """Why the run must stop, or None.
+
+        Args:
+            reading: The space now; None when its vectors are not finite.
+            settled: Whether enough was trained for the order of the labels to count.
+        """
+        if reading is None:
+            return (
+                "the encoder's vectors are no longer finite; lower the learning rate, or train in "
+                "fp32"
+            )
+        found = self._collapse(reading) or (wrong_order(reading) if settled else None)
+        self.last_cosine = -1.0 if reading.random_cosine is None else reading.random_cosine
+        kind = None if found is None else found.split(":")[0]
+        self.doubts = (
+            self.doubts + 1 if kind is not None and kind == self.fault else int(bool(kind))
+        )
+        self.fault = kind
+        return found if self.doubts >= 2 else None
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the last reading showed a fault, so that no checkpoint should be made of it."""
+        return self.doubts > 0
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        return {
+            "first": self.first._asdict(),
+            "doubts": self.doubts,
+            "last_cosine": self.last_cosine,
+            "fault": self.fault,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "Guard":
+        """The guard that `state` came from."""
+        return cls(Reading(**state["first"]), state["doubts"], state["last_cosine"], state["fault"])
+
+    def _collapse(self, reading: Reading) -> str | None:
+        start = self.first.random_cosine or 0.0
+        now = reading.random_cosine
+        if now is None:
+            return "collapse: all vectors became zero; lower the learning rate"
+        rising = now >= self.last_cosine or now > 1 - (1 - COLLAPSE_BOUND) / 2
+        if now <= max(COLLAPSE_BOUND, start + _RISE) or not rising:
+            return None
+        rank = (
+            ""
+            if reading.effective_rank is None
+            else f", effective rank {reading.effective_rank:.1f}"
+        )
+        return (
+            f"collapse: random pairs of texts have a mean cosine of {now:.3f} (before training "
+            f"{start:.3f}, bound {COLLAPSE_BOUND}{rank}), so that all texts look the same; lower "
+            "the learning rate, lengthen the warm-up or take larger batches"
+        )
+
+
+def wrong_order(reading: Reading) -> str | None:
+    """What is wrong when entailed pairs are surely less alike than others, else None.
+
+    Surely: by more than four standard errors of the difference. Neutral and contradicting pairs
+    are not told apart by a cosine in every healthy space, so that their order does not count.
+    """
+    means, errors = reading.label_cosines, reading.label_errors
+    for other in ("neutral", "contradiction"):
+        if not {"entailment", other} <= errors.keys():
+            continue
+        gap = means[other] - means["entailment"]
+        if gap > _SURE * math.hypot(errors["entailment"], errors[other]):
+            shown = ", ".join(f"{name} {means[name]:.3f}" for name in NLI_LABELS if name in means)
+            return (
+                "label order: the mean cosine should fall from entailment over neutral to "
+                f"contradiction, found {shown}; the labels are probably swapped: check the data, "
+                "or --labels where they are numbers"
+            )
+    return None

@@ -1,0 +1,59 @@
+"""The model folders of a run: those in checkpoints, and the one that comes out."""
+
+import shutil
+from pathlib import Path
+
+from torch import nn
+
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.saving import write_encoder
+from sbertkit.storage import staged_folder, storage_errors
+from sbertkit.training.card import model_card
+from sbertkit.training.curves import draw_curves
+from sbertkit.training.folder import RunFolder
+from sbertkit.training.heads import read_head, write_head
+from sbertkit.training.results import LOG_FILE, TrainResult
+from sbertkit.training.setup import Setup
+
+_TRACKERS = "runs"
+"""Where tensorboard writes, below the folder of a run."""
+
+
+def write_model(setup: Setup, folder: Path) -> None:
+    """Writes encoder and head as they are now into an empty folder."""
+    setup.encoder.weights_changed()
+    write_encoder(
+        setup.encoder,
+        folder,
+        lineage={"objective": setup.task.kind.name, "unfinished": True},
+        add=lambda place: write_head(setup.task.objective, place),
+    )
+
+
+def read_model(setup: Setup, folder: Path) -> None:
+    """Takes the weights of a model folder of this run into the encoder and the objective."""
+    loaded = Encoder.load(folder, device="cpu")
+    setup.encoder.network.load_state_dict(loaded.network.state_dict())
+    setup.encoder.weights_changed()
+    head = read_head(folder)
+    if head is not None and isinstance(setup.task.objective, nn.Module):
+        setup.task.objective.load_state_dict(head.state_dict())
+
+
+def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
+    """Writes the trained model with its card, curves and log to the output, in one step.
+
+    Raises:
+        StorageError: The disk is full or the like; nothing is at the output then.
+    """
+
+    def add(place: Path) -> None:
+        write_head(setup.task.objective, place)
+        (place / "README.md").write_text(model_card(result.record), encoding="utf-8")
+        (place / "curves.svg").write_text(draw_curves(result.log), encoding="utf-8")
+        shutil.copyfile(folder.log, place / LOG_FILE)
+        if (folder.work / _TRACKERS).is_dir():
+            shutil.copytree(folder.work / _TRACKERS, place / _TRACKERS)
+
+    with storage_errors(folder.output), staged_folder(folder.output) as staged:
+        write_encoder(setup.encoder, staged, lineage=result.record, add=add)

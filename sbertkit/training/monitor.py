@@ -1,0 +1,264 @@
+"""The monitor: watches a run step by step, scores it, logs it, and says when to save or stop."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from sbertkit.encoder import Encoder
+from sbertkit.progress import Advance
+from sbertkit.storage import storage_errors
+from sbertkit.training.dev import DevSet
+from sbertkit.training.guard import Guard, Probe
+
+_FIRST_PROBE = 8
+_SETTLED = 0.2
+"""Share of a run after which the order of the labels counts."""
+
+
+class RunLog:
+    """The metrics log: one JSON object a line, with ``step`` in each.
+
+    Args:
+        path: The file, None for none; rows after `step` that are there already are dropped.
+        step: The step at which the run begins, or is resumed.
+    """
+
+    def __init__(self, path: Path | None, step: int) -> None:
+        self._path = path
+        self.rows: list[dict[str, Any]] = []
+        if path is None:
+            return
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):  # cut by a kill
+                    self.rows.append(json.loads(line))
+        self.rows = [row for row in self.rows if row["step"] <= step]
+        with storage_errors(path):
+            path.write_text("".join(_line(row) for row in self.rows), encoding="utf-8")
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Appends a row; JSON has no NaN, so that such values become null."""
+        clean = {key: None if value != value else value for key, value in row.items()}
+        self.rows.append(clean)
+        if self._path is not None:
+            with storage_errors(self._path), self._path.open("a", encoding="utf-8") as file:
+                file.write(_line(clean))
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, allow_nan=False) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """When a run does what, in optimizer steps.
+
+    Attributes:
+        total: Steps of the whole run.
+        checkpoint: Steps between checkpoints and dev scores.
+        patience: Dev scores without a new best that end the run; None for no such end.
+    """
+
+    total: int
+    checkpoint: int
+    patience: int | None
+
+    def is_checkpoint(self, step: int) -> bool:
+        """Whether a checkpoint is due."""
+        return step % self.checkpoint == 0 or step == self.total
+
+    def is_probe(self, step: int) -> bool:
+        """Whether the guard looks: with each checkpoint, halfway, and early on."""
+        often = max(1, self.checkpoint // 2)
+        early = step < often and step >= _FIRST_PROBE and step & (step - 1) == 0
+        return early or step % often == 0 or self.is_checkpoint(step)
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has come to, kept in every checkpoint.
+
+    Attributes:
+        best_step: Step of the best dev score.
+        best_score: That score.
+        since_best: Dev scores since then.
+        seconds: Spent in training steps.
+        examples: Trained on.
+    """
+
+    best_step: int | None = None
+    best_score: float | None = None
+    since_best: int = 0
+    seconds: float = 0.0
+    examples: int = 0
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the monitor looks at.
+
+    Attributes:
+        encoder: In training.
+        probe: Pairs for the guard; None for no guard.
+        dev: The dev set, if any.
+    """
+
+    encoder: Encoder
+    probe: Probe | None
+    dev: DevSet | None
+
+
+@dataclass(slots=True)
+class _Clock:
+    resumed: float = 0.0
+    interrupted: int | None = field(default=None)
+
+
+class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
+    """Scores and judges a run after its steps.
+
+    Attributes:
+        verdict: Why the run was stopped, if it was.
+        steps: Optimizer steps done.
+        progress: Best score and so on.
+
+    Args:
+        watched: Encoder, probe and dev set.
+        plan: When to do what.
+        guard: Judges the readings; None for no guard.
+        log: Where metrics go.
+        advance: Called with each step, for the progress bar.
+    """
+
+    def __init__(
+        self, watched: Watched, plan: Plan, guard: Guard | None, log: RunLog, advance: Advance
+    ) -> None:
+        self.verdict: str | None = None
+        self.steps = 0
+        self.progress = Progress()
+        self.plan = plan
+        self.guard = guard
+        self.report: Callable[[dict[str, Any]], None] = lambda _: None
+        self._watched = watched
+        self._log = log
+        self._advance = advance
+        self._clock = _Clock()
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        guard = None if self.guard is None else self.guard.state()
+        progress = self.progress
+        return {
+            "guard": guard,
+            "progress": {name: getattr(progress, name) for name in progress.__slots__},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what a checkpoint kept."""
+        self.progress = Progress(**state["progress"])
+        if self.guard is not None and state["guard"] is not None:
+            self.guard = Guard.from_state(state["guard"])
+
+    @property
+    def interrupted(self) -> int | None:
+        """The signal that asked the run to end, if one did."""
+        return self._clock.interrupted
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Turns the first Ctrl-C or SIGTERM into a save after the current step."""
+
+        def ask(number: int, _frame: FrameType | None) -> None:
+            self._clock.interrupted = number
+            signal.signal(number, before[number])  # a second one ends at once
+
+        before: dict[int, Any] = {}
+        try:
+            for wanted in (signal.SIGINT, signal.SIGTERM):
+                with suppress(ValueError):  # not in the main thread
+                    before[wanted] = signal.signal(wanted, ask)
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Starts the clock."""
+        self._clock.resumed = time.perf_counter()
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Starts the clock again: saving is no training."""
+        self._clock.resumed = time.perf_counter()
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Looks at the run, and decides whether it is saved, and whether it goes on."""
+        self.progress.seconds += time.perf_counter() - self._clock.resumed
+        self._advance(1)
+        self.steps = state.global_step
+        due = control.should_log
+        self._look(state.global_step, control)
+        control.should_log = due  # which our own rows have reset
+        self._clock.resumed = time.perf_counter()
+
+    def _look(self, step: int, control: TrainerControl) -> None:
+        if self._watched.probe is not None and self.plan.is_probe(step):
+            self._judge(step)
+            if self.verdict is not None:
+                control.should_training_stop = True
+                return
+        if self.plan.is_checkpoint(step):
+            if self._watched.dev is not None:
+                self._score(step, control)
+            control.should_save = self.guard is None or not self.guard.suspicious
+        if self._clock.interrupted is not None:
+            control.should_save = self.guard is None or not self.guard.suspicious
+            control.should_training_stop = True
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Writes the Trainer's own figures, and ours that went through it, to the log."""
+        row = {key: value for key, value in (logs or {}).items() if key not in ("epoch", "step")}
+        if row and "train_runtime" not in row:
+            self._log.add({"step": state.global_step, **row})
+
+    def _judge(self, step: int) -> None:
+        probe, guard = self._watched.probe, self.guard
+        if probe is None or guard is None:
+            return
+        reading = probe.read(self._watched.encoder)
+        if reading is not None:
+            self.report(reading.row())
+        settled = step >= _SETTLED * self.plan.total
+        self.verdict = guard.judge(reading, settled=settled)
+
+    def _score(self, step: int, control: TrainerControl) -> None:
+        dev = self._watched.dev
+        score = None if dev is None else dev.score(self._watched.encoder).spearman
+        self.report({"dev_spearman": score})
+        progress = self.progress
+        if score is not None and (progress.best_score is None or score > progress.best_score):
+            progress.best_step, progress.best_score, progress.since_best = step, score, 0
+            return
+        progress.since_best += 1
+        if self.plan.patience is not None and progress.since_best >= self.plan.patience:
+            control.should_training_stop = True

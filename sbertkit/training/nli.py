@@ -1,0 +1,143 @@
+"""`train_nli`: from natural language inference data to a trained sentence encoder."""
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sbertkit.data.named import find_named, named_nli
+from sbertkit.data.nli import NliSet, read_nli
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.dev import DevSet
+from sbertkit.training.folder import RunFolder
+from sbertkit.training.heads import read_head
+from sbertkit.training.objectives import Objective, ObjectiveKind, Softmax, objective_kind
+from sbertkit.training.results import TrainResult
+from sbertkit.training.run import run_training
+from sbertkit.training.setup import Task, is_main_process
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_OBJECTIVE = "contrastive"
+NAMED_SET = "all-nli"
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_DEFAULT = TrainConfig()
+
+
+def train_nli(
+    base: str | os.PathLike[str],
+    data: Paths | NliSet | None,
+    output: str | os.PathLike[str],
+    *,
+    pooling: str | None = "mean",
+    objective: str = DEFAULT_OBJECTIVE,
+    dev: str | os.PathLike[str] | None = None,
+    config: TrainConfig = _DEFAULT,
+) -> TrainResult:
+    """Fine-tunes a pretrained encoder on labelled pairs; the model is at `output` when it is done.
+
+    The folder is one that `SentenceTransformer` loads, too, with a model card, training curves,
+    the metrics log and, for ``softmax``, the classification head. While it trains, checkpoints are
+    in a folder beside it, from which an interrupted run is resumed to the same weights. Of several
+    dev scores the best decides which checkpoint becomes the model.
+
+    Args:
+        base: A model folder or a hub name.
+        data: Files or folders for `read_nli`, what it read, or None for the hub's ``all-nli``.
+        output: A new folder for the trained model.
+        pooling: See `Encoder.load`; None for what the base declares.
+        objective: ``contrastive`` or ``softmax``.
+        dev: Scored sentence pairs for `read_sts`, of which the split ``dev`` is used.
+        config: All further settings.
+
+    Raises:
+        InputError: Data, base, output or settings are refused; nothing is written then.
+        TrainingStopped: The guard ended the run; the last good checkpoint is kept.
+        StorageError: The disk is full or the like; the last checkpoint is whole.
+        KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
+    """
+    kind = objective_kind(objective)
+    folder = RunFolder(output, main=is_main_process())
+    folder.check(resume=config.resume)
+    dev_set = None if dev is None else DevSet.read(dev)
+    nli = read_data(data, config)
+    kept = _Kept(nli, 0) if dev_set is None else _without_overlap(nli, dev_set, config)
+    wanted = kind.normalize if config.normalize is None else config.normalize
+    encoder = Encoder.load(
+        base,
+        pooling=pooling,
+        normalize=wanted,
+        max_tokens=config.max_tokens,
+        device=config.device,
+        trust_remote_code=config.trust_remote_code,
+    )
+    task = Task(
+        kind=kind,
+        objective=_objective(kind, encoder, config),
+        data=kept.data,
+        dropped=kept.dropped,
+        dev=dev_set,
+    )
+    return run_training(encoder, task, folder, config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    data: NliSet
+    dropped: int
+
+
+def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
+    """The labelled pairs that `train_nli` would train on; see there."""
+    if isinstance(data, NliSet):
+        return data
+    labels = config.labels
+    if data is None:
+        labels = labels or find_named(NAMED_SET).labels
+        data = named_nli(NAMED_SET)
+    return read_nli(data, labels=labels, progress=config.progress)
+
+
+def _without_overlap(nli: NliSet, dev: DevSet, config: TrainConfig) -> _Kept:
+    """The data without the pairs of the dev set, where that is wanted; else a warning."""
+    overlap = dev.overlap(nli.pairs)
+    if not overlap.rows:
+        return _Kept(nli, 0)
+    count = len(overlap.rows)
+    found = (
+        f"{count} of {len(nli.pairs)} training pairs are in the dev set too"
+        f" ({overlap.shared} more share one sentence with it)"
+    )
+    if not config.drop_overlap:
+        logger.warning(
+            "%s: the dev score may flatter; leave them out with drop_overlap (--drop-overlap)",
+            found,
+        )
+        return _Kept(nli, 0)
+    logger.warning("%s: left out", found)
+    drop = set(overlap.rows)
+    pairs = tuple(pair for row, pair in enumerate(nli.pairs) if row not in drop)
+    if not pairs:
+        raise InputError("every training pair is in the dev set; train on other data")
+    return _Kept(replace(nli, pairs=pairs), count)
+
+
+def _objective(kind: ObjectiveKind, encoder: Encoder, config: TrainConfig) -> Objective:
+    """The objective, with the head of the base where it goes on from one."""
+    import torch
+
+    from sbertkit.encoder.resolve import resolve_model
+
+    torch.manual_seed(config.seed)
+    objective: Any = kind.build(encoder.dim, config)
+    if isinstance(objective, Softmax):
+        head = read_head(resolve_model(encoder.options.model))
+        if head is not None and (head.features, head.dim) == (objective.features, objective.dim):
+            logger.info("going on with the classification head of %s", encoder.options.model)
+            objective.load_state_dict(head.state_dict())
+    return objective  # type: ignore[no-any-return]

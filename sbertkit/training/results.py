@@ -1,0 +1,117 @@
+"""What a training run comes to."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sbertkit.encoder.saving import LINEAGE_FILE
+from sbertkit.errors import InputError
+from sbertkit.metrics import Interval
+from sbertkit.training.dev import DevScore
+from sbertkit.training.guard import Reading
+
+LOG_FILE = "log.jsonl"
+"""The metrics log in the folder of a trained model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """An encoder's dev score and space; None for what is undefined or was not measured.
+
+    Attributes:
+        spearman: Rank correlation of cosines with gold scores on the dev set, from -1 to 1.
+        interval: Its 95 % bootstrap interval.
+        random_cosine: Mean cosine of two random training texts.
+        uniformity: See `sbertkit.metrics.uniformity`.
+        effective_rank: See `sbertkit.metrics.effective_rank`.
+        label_cosines: Mean cosine of premise and hypothesis by label.
+    """
+
+    spearman: float | None
+    interval: Interval | None
+    random_cosine: float | None
+    uniformity: float | None
+    effective_rank: float | None
+    label_cosines: Mapping[str, float]
+
+    @classmethod
+    def of(cls, score: DevScore | None, reading: Reading | None) -> "Quality":
+        """The quality in a dev score and a reading."""
+        return cls(
+            spearman=None if score is None else score.spearman,
+            interval=None if score is None else score.interval,
+            random_cosine=None if reading is None else reading.random_cosine,
+            uniformity=None if reading is None else reading.uniformity,
+            effective_rank=None if reading is None else reading.effective_rank,
+            label_cosines={} if reading is None else dict(reading.label_cosines),
+        )
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Quality":
+        """The quality that `to_dict` gave."""
+        interval = content["interval"]
+        return cls(**{**content, "interval": None if interval is None else Interval(**interval)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The quality as strict JSON can hold it."""
+        return {
+            "spearman": self.spearman,
+            "interval": None if self.interval is None else self.interval._asdict(),
+            "random_cosine": self.random_cosine,
+            "uniformity": self.uniformity,
+            "effective_rank": self.effective_rank,
+            "label_cosines": dict(self.label_cosines),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """A finished run.
+
+    Attributes:
+        folder: The trained model.
+        steps: Optimizer steps done.
+        before: The base, with the pooling that was trained.
+        after: The trained encoder.
+        log: The metrics log, one mapping a row, each with ``step``.
+        record: All that is known of the run, as in ``sbertkit.json``.
+    """
+
+    folder: Path
+    steps: int
+    before: Quality
+    after: Quality
+    log: tuple[Mapping[str, Any], ...]
+    record: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> "TrainResult":
+        """The result of a run from the folder that it wrote.
+
+        Raises:
+            InputError: It is no such folder.
+        """
+        try:
+            record = json.loads((folder / LINEAGE_FILE).read_bytes())["lineage"]
+            lines = (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()
+            return cls(
+                folder,
+                record["steps"],
+                Quality.from_dict(record["before"]),
+                Quality.from_dict(record["after"]),
+                tuple(json.loads(line) for line in lines),
+                record,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{folder} is not a model that a training run wrote ({error})"
+            ) from error
+
+    @property
+    def gain(self) -> float | None:
+        """How much the dev score rose; None without a dev set."""
+        if self.before.spearman is None or self.after.spearman is None:
+            return None
+        return self.after.spearman - self.before.spearman

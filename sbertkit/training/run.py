@@ -1,0 +1,149 @@
+"""One training run from a loaded encoder to a saved one: what every objective has in common."""
+
+import logging
+import signal
+import sys
+from dataclasses import dataclass
+
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, TrainingStopped
+from sbertkit.progress import track
+from sbertkit.training.batches import Collator
+from sbertkit.training.checkpoints import Checkpoint
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.folder import RunFolder
+from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.model import siamese_model
+from sbertkit.training.model_files import read_model, write_model, write_output
+from sbertkit.training.monitor import Monitor, RunLog, Watched
+from sbertkit.training.records import identity_of, record_of
+from sbertkit.training.results import Quality, TrainResult
+from sbertkit.training.setup import Setup, Task, is_main_process, set_up, trainer_arguments
+from sbertkit.training.trainer import SiameseTrainer
+
+logger = logging.getLogger(__name__)
+
+_PROBE_PAIRS = 48
+_PROBE_PAIRS_BEFORE_AND_AFTER = 320
+
+
+def run_training(
+    encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig
+) -> TrainResult:
+    """Trains the encoder in place, and writes it to the folder's output.
+
+    Raises:
+        InputError: Data or settings are refused.
+        TrainingStopped: The guard ended the run.
+        StorageError: The disk is full or the like.
+        KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
+    """
+    setup = set_up(encoder, task, config)
+    before = _quality(setup)
+    if config.guard and (fault := wrong_order(before.reading)) is not None:
+        raise TrainingStopped(
+            f"stopped before training: {fault}; if they are right, since contradictions differ "
+            "from premises by a word or so, switch the guard off (--no-guard)"
+        )
+    checkpoint = folder.begin(identity_of(setup), resume=config.resume)
+    try:
+        monitor, log = _train(setup, folder, checkpoint)
+        _check_end(monitor, folder)
+        best = monitor.progress.best_step
+        if best is not None and best != monitor.steps:
+            read_model(setup, folder.store.read(best).model)
+        after = _quality(setup)
+        record = record_of(setup, monitor, before.quality, after.quality)
+        result = TrainResult(
+            folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
+        )
+        if is_main_process():
+            write_output(setup, folder, result)
+    except BaseException:
+        if not folder.store.steps():  # nothing to resume from
+            folder.discard()
+        raise
+    folder.discard()
+    if result.gain is not None and result.gain < 0:
+        logger.warning(
+            "the trained encoder is worse than its base on the dev set: Spearman %.2f, before %.2f",
+            100 * (after.quality.spearman or 0.0),
+            100 * (before.quality.spearman or 0.0),
+        )
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    quality: Quality
+    reading: Reading
+
+
+def _quality(setup: Setup) -> _Measured:
+    """The encoder as it is now, over more pairs than the guard looks at."""
+    encoder, task = setup.encoder, setup.task
+    encoder.network.eval()
+    encoder.weights_changed()
+    probe = Probe(task.data.pairs, _PROBE_PAIRS_BEFORE_AND_AFTER, setup.config.seed)
+    reading = probe.read(encoder)
+    if reading is None:
+        raise InputError(
+            f"{encoder.options.model} gives vectors with NaN or infinite values; its weights are "
+            "damaged"
+        )
+    score = None if task.dev is None else task.dev.score(encoder, interval=True)
+    return _Measured(Quality.of(score, reading), reading)
+
+
+def _train(
+    setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None
+) -> tuple[Monitor, RunLog]:
+    config, task, encoder = setup.config, setup.task, setup.encoder
+    step = 0 if checkpoint is None else checkpoint.step
+    log = RunLog(folder.log if is_main_process() else None, step)
+    guard = probe = None
+    if config.guard:
+        probe = Probe(task.data.pairs, _PROBE_PAIRS, config.seed)
+        first = probe.read(encoder)
+        guard = None if first is None else Guard(first)
+    with track("training", setup.plan.total, shown=config.progress) as advance:
+        advance(step)
+        watched = Watched(encoder, probe, task.dev)
+        monitor = Monitor(watched, setup.plan, guard, log, advance)
+        if checkpoint is not None:
+            monitor.restore(checkpoint.state)
+        model = siamese_model(encoder, task.objective)
+        trainer = SiameseTrainer(
+            model,
+            trainer_arguments(setup, folder),
+            order=setup.order,
+            collator=Collator(setup.examples, setup.table, encoder.padder, task.objective),
+            store=folder.store,
+            monitor=monitor,
+            write_model=lambda place: write_model(setup, place),
+            read_model=lambda place: read_model(setup, place),
+        )
+        try:
+            with monitor.signals():
+                trainer.train(None if checkpoint is None else str(checkpoint.folder))
+        except TrainingStopped as stopped:
+            monitor.verdict = str(stopped)
+    return monitor, log
+
+
+def _check_end(monitor: Monitor, folder: RunFolder) -> None:
+    """Raises what a run that did not come to its end is to raise."""
+    steps = folder.store.steps()
+    kept = (
+        f"the last good checkpoint is {folder.store.path(steps[-1]) / 'model'}"
+        if steps
+        else "no checkpoint had been made yet"
+    )
+    if monitor.verdict is not None:
+        raise TrainingStopped(f"training stopped: {monitor.verdict}; {kept}")
+    if monitor.interrupted is not None:
+        if steps:
+            logger.warning("stopped at step %d; continue with resume (--resume)", steps[-1])
+        if monitor.interrupted == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + monitor.interrupted)

@@ -1,0 +1,159 @@
+"""A run made ready: examples, order, steps and precision; all is checked, nothing is written."""
+
+import logging
+import math
+import os
+from dataclasses import dataclass
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from sbertkit.data.nli import NliSet
+from sbertkit.encoder import Encoder
+from sbertkit.training.batches import BatchOrder
+from sbertkit.training.config import TrainConfig, warmup_steps
+from sbertkit.training.dev import DevSet
+from sbertkit.training.examples import Examples, TextTable
+from sbertkit.training.folder import RunFolder
+from sbertkit.training.monitor import Plan
+from sbertkit.training.objectives import Objective, ObjectiveKind
+from sbertkit.training.precision import choose_precision
+
+logger = logging.getLogger(__name__)
+
+_CHECKPOINTS = 10
+_LEAST_INTERVAL = 100
+"""Steps between checkpoints at least, or else a short run spends its time on dev scores."""
+_LOG_ROWS = 200
+"""Rows of the log that the loss makes, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is trained, and on what.
+
+    Attributes:
+        kind: The objective's name and nature.
+        objective: Gives the loss.
+        data: Labelled pairs.
+        dropped: Pairs left out since they are in the dev set.
+        dev: The dev set, if any.
+    """
+
+    kind: ObjectiveKind
+    objective: Objective
+    data: NliSet
+    dropped: int
+    dev: DevSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A run made ready.
+
+    Attributes:
+        encoder: Trained in place.
+        task: What is trained, and on what.
+        config: All settings.
+        examples: Rows to train on.
+        table: Their texts.
+        order: Rows of each batch.
+        plan: When what is done.
+        warmup: Optimizer steps of the warm-up.
+        precision: ``fp32``, ``bf16`` or ``fp16``.
+    """
+
+    encoder: Encoder
+    task: Task
+    config: TrainConfig
+    examples: Examples
+    table: TextTable
+    order: BatchOrder
+    plan: Plan
+    warmup: int
+    precision: str
+
+    @property
+    def device(self) -> torch.device:
+        """Where it trains."""
+        return next(self.encoder.network.parameters()).device
+
+
+def is_main_process() -> bool:
+    """Whether this process writes; of several that torchrun started, one does."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _processes() -> int:
+    """How many processes train together, as torchrun says."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
+    """The run, ready to begin.
+
+    Raises:
+        InputError: Data, settings and device do not fit together.
+    """
+    device = next(encoder.network.parameters()).device
+    precision = choose_precision(config.precision, device)
+    table = TextTable(encoder)
+    examples = task.objective.examples(task.data, table)
+    table.tokenize()
+    order = BatchOrder(
+        examples,
+        table.lengths,
+        config.batch_size,
+        seed=config.seed,
+        processes=_processes(),
+    )
+    per_epoch = len(order) // _processes()
+    updates = -(-per_epoch // config.accumulation)
+    total = config.max_steps or max(1, math.ceil(config.epochs * updates))
+    warmup, shortened = warmup_steps(config.warmup, total)
+    if shortened:
+        logger.warning(
+            "a warm-up of %g steps is as long as the run of %d: shortened to %d",
+            config.warmup,
+            total,
+            warmup,
+        )
+    interval = config.checkpoint_steps or max(-(-total // _CHECKPOINTS), _LEAST_INTERVAL)
+    plan = Plan(total, interval, config.patience)
+    return Setup(encoder, task, config, examples, table, order, plan, warmup, precision)
+
+
+def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTrainingArguments:
+    """The settings as the Trainer takes them."""
+    config, plan = setup.config, setup.plan
+    name = "constant_with_warmup" if config.schedule == "constant" else config.schedule
+    on_cpu = setup.device.type == "cpu"
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder.work),
+        max_steps=plan.total,
+        per_device_train_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.accumulation,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type=name,
+        warmup_steps=setup.warmup,
+        weight_decay=config.weight_decay,
+        max_grad_norm=config.max_grad_norm,
+        optim="adamw_torch_fused" if setup.device.type in ("cpu", "cuda") else "adamw_torch",
+        bf16=setup.precision == "bf16",
+        fp16=setup.precision == "fp16",
+        use_cpu=on_cpu,
+        ddp_backend="gloo" if on_cpu and _processes() > 1 else None,
+        seed=config.seed,
+        logging_steps=max(1, plan.total // _LOG_ROWS),
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        eval_strategy="no",
+        report_to=list(config.report_to),
+        disable_tqdm=True,
+        log_level="error",
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+    )
+    # One process, one device: splitting a batch over all GPUs of a machine is torchrun's job.
+    arguments._n_gpu = min(1, arguments.n_gpu)
+    return arguments

@@ -1,0 +1,158 @@
+"""sentence-transformers' Trainer with our batches, our loss and checkpoints that survive."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+from transformers import PrinterCallback
+
+from sbertkit.errors import StorageError, TrainingStopped
+from sbertkit.training.batches import BatchOrder, Collator
+from sbertkit.training.checkpoints import CheckpointStore
+from sbertkit.training.monitor import Monitor
+
+
+class _RowNumbers(Dataset[int]):
+    """Rows stand for themselves; the collator knows what is in them."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, row: int) -> int:
+        return row
+
+
+class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no types there
+    """Trains a `siamese_model`.
+
+    Args:
+        model: What `siamese_model` made.
+        args: Settings of the Trainer.
+        order: Rows of each batch.
+        collator: Makes a batch of rows.
+        store: Where checkpoints go.
+        monitor: Watches the run.
+        write_model: Writes encoder and head as they are now into a folder.
+        read_model: Takes the weights of encoder and head from such a folder.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        args: SentenceTransformerTrainingArguments,
+        *,
+        order: BatchOrder,
+        collator: Collator,
+        store: CheckpointStore,
+        monitor: Monitor,
+        write_model: Callable[[Path], None],
+        read_model: Callable[[Path], None],
+    ) -> None:
+        self._order = order
+        self._collator = collator
+        self._store = store
+        self._monitor = monitor
+        self._write_model = write_model
+        self._read_model = read_model
+        # The loss is the model's own: its parameters, head included, are what is optimized.
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=_RowNumbers(collator.rows),
+            loss=model,
+            data_collator=collator,
+            callbacks=[monitor],
+        )
+        self.remove_callback(PrinterCallback)
+        monitor.report = self.log
+
+    def preprocess_dataset(self, dataset: Any = None, dataset_name: str | None = None) -> Any:
+        """The dataset as it is: ours has no columns to check."""
+        return dataset
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Nothing: we write a card of our own."""
+
+    def _build_dataloader(self, dataset: Any, batch_size: int, dataset_kind: str) -> Any:
+        return DataLoader(
+            dataset,
+            batch_sampler=self._order,
+            collate_fn=self._collator,
+            generator=torch.Generator(),  # or else each epoch draws from the global one
+        )
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """The loss of a batch.
+
+        Raises:
+            TrainingStopped: It is not finite.
+        """
+        loss: Tensor = model(inputs)["loss"]
+        if not math.isfinite(loss.item()):
+            raise TrainingStopped(self._not_finite("the loss"))
+        self._monitor.progress.examples += len(inputs["columns"])
+        return (loss, {}) if return_outputs else loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        # With fp16 the scaler meets infinite gradients now and then, and leaves such a step out.
+        if self.accelerator.scaler is None and not math.isfinite(float(norm)):
+            raise TrainingStopped(self._not_finite("the gradient"))
+        return norm
+
+    def _not_finite(self, what: str) -> str:
+        return (
+            f"{what} is no longer a finite number at step {self.state.global_step + 1}; lower the "
+            "learning rate or lengthen the warm-up, train in fp32, or look for damaged base weights"
+        )
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        step = self.state.global_step
+        staged = self._store.staging(step)
+        if self.args.world_size > 1:
+            if self.args.should_save:
+                staged.mkdir(parents=True, exist_ok=True)
+            self.accelerator.wait_for_everyone()
+            self._save_rng_state(str(staged))
+            self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            self._store.write(
+                step, self._fill_checkpoint, self._monitor.state(), self._monitor.progress.best_step
+            )
+
+    def _fill_checkpoint(self, folder: Path) -> None:
+        """Writes what a resumed run needs, with the Trainer's own functions where it has them."""
+        (folder / "model").mkdir()
+        self._write_model(folder / "model")
+        try:
+            self._save_optimizer_and_scheduler(str(folder))
+            self._save_scaler(str(folder))
+            if self.args.world_size == 1:
+                self._save_rng_state(str(folder))
+        except RuntimeError as error:  # how torch tells of a full disk
+            reason = " ".join(str(error).split())[:200]
+            raise StorageError(
+                f"cannot write {folder}: {reason}; check the free space, or choose another place"
+            ) from error
+        self.state.save_to_json(str(folder / "trainer_state.json"))
+
+    def _load_from_checkpoint(self, checkpoint_path: str) -> None:
+        self._read_model(Path(checkpoint_path) / "model")
