@@ -43,8 +43,8 @@ class BatchOrder:
         used = np.where(examples.texts == NONE, 0, lengths[examples.texts])
         self._lengths = used.max(axis=1)
         rows = len(examples)
-        count = -(-rows // batch_size)
-        self._count = min(rows, -(-count // processes) * processes)
+        rounds = min(-(-rows // (batch_size * processes)), rows // processes)
+        self._count = rounds * processes or rows
         self._seed = seed
         self._epoch = 0
         self.batch_size = batch_size

@@ -1,5 +1,6 @@
 """Checkpoints: folders that appear whole or not at all, with a hash of every file."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -73,12 +74,13 @@ class CheckpointStore:
             try:
                 staged.mkdir(parents=True, exist_ok=True)
                 fill(staged)
-                content = {
+                content: dict[str, Any] = {
                     "format": _FORMAT,
                     "step": step,
                     "state": state,
                     "files": _hashes(staged),
                 }
+                content["sha256"] = _digest(content)
                 text = json.dumps(content, indent=2, allow_nan=False)
                 (staged / _MANIFEST).write_text(text, encoding="utf-8")
                 sync_tree(staged)
@@ -109,9 +111,11 @@ class CheckpointStore:
         folder = self.path(step)
         try:
             content = json.loads((folder / _MANIFEST).read_bytes())
+            if content.pop("sha256") != _digest(content):
+                raise ValueError("cut or changed")
             files, known_step, state = content["files"], content["step"], content["state"]
             whole = known_step == step and content["format"] == _FORMAT
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{folder}: {_MANIFEST} cannot be read ({error})") from error
         if not whole:
             raise InputError(f"{folder}: {_MANIFEST} is not that of step {step}")
@@ -140,6 +144,12 @@ class CheckpointStore:
         for step in self.steps()[:-_KEPT]:
             if step != best:
                 shutil.rmtree(self.path(step), ignore_errors=True)
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """A hash of the manifest itself, which says what the files must be."""
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _hashes(folder: Path) -> dict[str, str]:

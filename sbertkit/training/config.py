@@ -1,8 +1,9 @@
 """The settings of a training run, checked when they are made."""
 
-import math
+import operator
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sbertkit.arguments import whole_number
@@ -15,6 +16,11 @@ FEATURES = ("u", "v", "abs_diff", "product")
 
 _HOW_IT_RUNS = ("resume", "progress", "report_to", "device", "trust_remote_code")
 """Settings that change nothing about the weights, so that a resumed run may have others."""
+
+
+_FLAGS = ("drop_overlap", "guard", "resume", "progress", "trust_remote_code")
+_LARGEST_SEED = 2**32 - 1
+"""NumPy's old generator, which the Trainer seeds, takes no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +88,16 @@ class TrainConfig:
         _choice("schedule", self.schedule, SCHEDULES)
         _choice("precision", self.precision, PRECISIONS)
         _check_features(self.features)
+        for name in _FLAGS:
+            _check_flag(name, getattr(self, name))
+        if self.normalize is not None:
+            _check_flag("normalize", self.normalize)
+        if not isinstance(self.labels, Mapping | None):
+            raise InputTypeError(f"labels must map numbers to names, found {self.labels!r}")
         for number, label in (self.labels or {}).items():
             whole_number("a number in labels", number, least=-(2**63))
             _choice("a name in labels", label, NLI_LABELS)
-        if isinstance(self.report_to, str):
+        if not isinstance(self.report_to, tuple | list):
             raise InputTypeError(f"report_to must be a tuple of names, found {self.report_to!r}")
 
     def _check_numbers(self) -> None:
@@ -94,7 +106,8 @@ class TrainConfig:
         for name in ("max_steps", "max_tokens", "checkpoint_steps", "patience"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name))
-        whole_number("seed", self.seed, least=0)
+        if whole_number("seed", self.seed, least=0) > _LARGEST_SEED:
+            raise InputError(f"seed must be at most {_LARGEST_SEED}, not {self.seed}")
         for name in ("epochs", "learning_rate", "temperature"):
             if _number(name, getattr(self, name)) <= 0:
                 raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
@@ -108,9 +121,11 @@ class TrainConfig:
 
     def identity(self) -> dict[str, Any]:
         """All that decides the weights, as JSON can hold it: what a resumed run must share."""
-        content = asdict(self)
-        for name in _HOW_IT_RUNS:
-            del content[name]
+        content = {
+            field.name: _plain(getattr(self, field.name))
+            for field in fields(self)
+            if field.name not in _HOW_IT_RUNS
+        }
         content["features"] = list(self.features)
         if self.labels is not None:
             content["labels"] = {str(number): name for number, name in self.labels.items()}
@@ -132,9 +147,20 @@ def warmup_steps(warmup: float, total: int) -> tuple[int, bool]:
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputTypeError(f"{name} must be a number, not {value!r}")
-    if not math.isfinite(value):
+    if not abs(value) <= sys.float_info.max:  # NaN too, and whole numbers beyond all floats
         raise InputError(f"{name} must be a finite number, not {value}")
     return float(value)
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InputTypeError(f"{name} must be True or False, not {value!r}")
+
+
+def _plain(value: Any) -> Any:
+    """A whole number of NumPy as one of Python, since JSON knows those alone."""
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    return operator.index(value) if whole else value
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -143,6 +169,8 @@ def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_features(features: tuple[str, ...]) -> None:
+    if features is not None and not isinstance(features, str | tuple | list):
+        raise InputTypeError(f"features must be a tuple of {', '.join(FEATURES)}, not {features!r}")
     if isinstance(features, str) or not features:
         raise InputError(f"features must be a tuple of {', '.join(FEATURES)}, not {features!r}")
     for name in features:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from typing import Any
@@ -34,16 +35,24 @@ class RunFolder:
 
     def __init__(self, output: str | os.PathLike[str], *, main: bool = True) -> None:
         self.output = output_folder(output)
+        with storage_errors(self.output):
+            if self.output.exists() and not self.output.is_dir():
+                raise InputError(f"{self.output} is a file; expected a new folder for the model")
+            if self.output.is_dir() and any(self.output.iterdir()):
+                raise InputError(
+                    f"{self.output} is there already and not empty; choose a new folder, or remove "
+                    "it"
+                )
         self.work = self.output.with_name(f"{self.output.name}.run")
         self.store = CheckpointStore(self.work / "checkpoints")
         self.log = self.work / LOG_FILE
         self._main = main
-        if self.output.exists() and not self.output.is_dir():
-            raise InputError(f"{self.output} is a file; expected a new folder for the model")
-        if self.output.is_dir() and any(self.output.iterdir()):
-            raise InputError(
-                f"{self.output} is there already and not empty; choose a new folder, or remove it"
-            )
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is a run to resume."""
+        with storage_errors(self.work):
+            return (self.work / _SETTINGS).is_file()
 
     def check(self, *, resume: bool) -> None:
         """Nothing, where there is a run to resume if and only if that is asked for.
@@ -51,13 +60,14 @@ class RunFolder:
         Raises:
             InputError: It is not so.
         """
-        unfinished = (self.work / _SETTINGS).is_file()
+        unfinished = self.is_unfinished
         if resume and not unfinished:
             raise InputError(
                 f"there is no unfinished run at {self.work}; leave out resume (--resume) to begin "
                 "one"
             )
-        if unfinished and not resume:
+        # Of several processes the one that writes may have begun this very run already.
+        if unfinished and not resume and self._main:
             raise InputError(
                 f"an unfinished run is at {self.work}; continue it with resume (--resume), or "
                 "remove that folder"
@@ -77,6 +87,7 @@ class RunFolder:
         if resume:
             self._check_identity(identity)
             self.store.sweep()
+            self._sweep()
             return self._last_whole()
         if self._main:
             with storage_errors(self.work):
@@ -89,11 +100,20 @@ class RunFolder:
         if self._main:
             shutil.rmtree(self.work, ignore_errors=True)
 
+    def _sweep(self) -> None:
+        """Removes outputs that killed processes left half written."""
+        own = re.compile(rf"\.{re.escape(self.output.name)}\.[0-9]+\.tmp")
+        for path in self.output.parent.iterdir() if self._main else ():
+            if own.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.work / _SETTINGS
         try:
             known = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+            if not isinstance(known, dict):
+                raise TypeError("no JSON object")
+        except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{path} cannot be read ({error}); begin the run anew") from error
         now = json.loads(json.dumps(identity))
         moved = _changes(known.pop("environment", None), now.pop("environment", None))

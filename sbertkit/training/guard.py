@@ -13,11 +13,14 @@ from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, mean_random_cosine, row_cosines, uniformity
 
 COLLAPSE_BOUND = 0.9
-"""Mean cosine of random pairs above which, while it rises, a space counts as collapsing."""
+"""Mean cosine of random pairs above which a space counts as collapsing while it rises, or when it
+is nearly 1."""
 _RISE = 0.01
 _SURE = 4.0
 """Standard errors by which labels must stand in the wrong order."""
 _LEAST_PAIRS = 16
+
+NOT_FINITE = "the encoder's vectors are no longer finite; lower the learning rate, or train in fp32"
 
 
 class Reading(NamedTuple):
@@ -123,10 +126,7 @@ class Guard:
             settled: Whether enough was trained for the order of the labels to count.
         """
         if reading is None:
-            return (
-                "the encoder's vectors are no longer finite; lower the learning rate, or train in "
-                "fp32"
-            )
+            return NOT_FINITE
         found = self._collapse(reading) or (wrong_order(reading) if settled else None)
         self.last_cosine = -1.0 if reading.random_cosine is None else reading.random_cosine
         kind = None if found is None else found.split(":")[0]
@@ -161,7 +161,9 @@ class Guard:
         if now is None:
             return "collapse: all vectors became zero; lower the learning rate"
         rising = now >= self.last_cosine or now > 1 - (1 - COLLAPSE_BOUND) / 2
-        if now <= max(COLLAPSE_BOUND, start + _RISE) or not rising:
+        # A base near 1 has no room for the whole rise: half of what is left counts then.
+        bound = max(COLLAPSE_BOUND, min(start + _RISE, (1 + start) / 2))
+        if now <= bound or not rising:
             return None
         rank = (
             ""

@@ -10,8 +10,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from sbertkit.arguments import path_text, whole_number
 from sbertkit.data.nli import NLI_LABELS
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import FEATURES
 from sbertkit.training.objectives import Objective, Softmax
@@ -58,17 +60,19 @@ def read_head(folder: Path) -> Softmax | None:
         return None
     try:
         config = json.loads((place / _CONFIG).read_bytes())
-        features, labels, dim = config["features"], config["labels"], int(config["dim"])
+        features, labels = config["features"], config["labels"]
+        dim = whole_number("dim", config["dim"])
         if tuple(labels) != NLI_LABELS or not set(features) <= set(FEATURES):
-            raise InputError(
-                f"{place}: expected the labels {', '.join(NLI_LABELS)} and known features, found "
-                f"{labels} and {features}"
+            raise ValueError(
+                f"expected the labels {', '.join(NLI_LABELS)} and known features, found {labels} "
+                f"and {features}"
             )
         head = Softmax(dim, features)
-        head.load_state_dict(load_file(place / _WEIGHTS))
+        weights = load_file(place / _WEIGHTS)
+        if not all(tensor.isfinite().all() for tensor in weights.values()):
+            raise ValueError("weights that are not finite")
+        head.load_state_dict(weights)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{place}: the classification head cannot be read: {reason}") from error
     return head.eval()
@@ -91,16 +95,25 @@ def classify_pairs(
         InputError: The model has no classification head.
         InputTypeError: A pair is not two strings.
     """
-    head = read_head(Path(model))
+    head = read_head(resolve_model(path_text(model)))
     if head is None:
         raise InputError(
             f"{os.fspath(model)} has no classification head: expected a folder '{FOLDER}' in it; "
             "train one with train-nli --objective softmax"
         )
+    if not isinstance(pairs, Iterable):
+        raise InputTypeError(
+            f"expected pairs of premise and hypothesis, found {type(pairs).__name__}"
+        )
     rows = [_checked(row, pair) for row, pair in enumerate(pairs)]
     if not rows:
         return []
     encoder = Encoder.load(model, device=device)
+    if encoder.dim != head.dim:
+        raise InputError(
+            f"{os.fspath(model)}: the classification head is one for vectors of size {head.dim}, "
+            f"found {encoder.dim}; take the head that was trained with this model"
+        )
     texts = list(dict.fromkeys(text for row in rows for text in row))
     vectors = dict(zip(texts, torch.from_numpy(encoder.encode(texts)), strict=True))
     u = torch.stack([vectors[premise] for premise, _ in rows])

@@ -1,6 +1,7 @@
 """The monitor: watches a run step by step, scores it, logs it, and says when to save or stop."""
 
 import json
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -10,13 +11,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+import torch.distributed as dist
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
 from sbertkit.progress import Advance
 from sbertkit.storage import storage_errors
 from sbertkit.training.dev import DevSet
-from sbertkit.training.guard import Guard, Probe
+from sbertkit.training.guard import NOT_FINITE, Guard, Probe
 
 _FIRST_PROBE = 8
 _SETTLED = 0.2
@@ -37,20 +41,25 @@ class RunLog:
         if path is None:
             return
         if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError):  # cut by a kill
-                    self.rows.append(json.loads(line))
-        self.rows = [row for row in self.rows if row["step"] <= step]
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                with suppress(ValueError, KeyError, TypeError):  # cut by a kill
+                    row = json.loads(line)
+                    if row["step"] <= step:
+                        self.rows.append(row)
         with storage_errors(path):
             path.write_text("".join(_line(row) for row in self.rows), encoding="utf-8")
 
     def add(self, row: dict[str, Any]) -> None:
-        """Appends a row; JSON has no NaN, so that such values become null."""
-        clean = {key: None if value != value else value for key, value in row.items()}
+        """Appends a row; JSON has no NaN and no infinity, so that such values become null."""
+        clean = {key: value if _is_json(value) else None for key, value in row.items()}
         self.rows.append(clean)
         if self._path is not None:
             with storage_errors(self._path), self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(clean))
+
+
+def _is_json(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -168,6 +177,13 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
             self.guard = Guard.from_state(state["guard"])
 
     @property
+    def is_done(self) -> bool:
+        """Whether no step is left: all are done, or the patience is at its end."""
+        patience = self.plan.patience
+        tired = patience is not None and self.progress.since_best >= patience
+        return tired or self.steps >= self.plan.total
+
+    @property
     def interrupted(self) -> int | None:
         """The signal that asked the run to end, if one did."""
         return self._clock.interrupted
@@ -209,10 +225,19 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
         self.progress.seconds += time.perf_counter() - self._clock.resumed
         self._advance(1)
         self.steps = state.global_step
+        self._agree(args.device)
         due = control.should_log
         self._look(state.global_step, control)
         control.should_log = due  # which our own rows have reset
         self._clock.resumed = time.perf_counter()
+
+    def _agree(self, device: torch.device) -> None:
+        """Tells all processes of a signal that one of them got: they must stop at the same step."""
+        if not (dist.is_available() and dist.is_initialized()):
+            return
+        number = torch.tensor(self._clock.interrupted or 0, device=device)
+        dist.all_reduce(number, dist.ReduceOp.MAX)
+        self._clock.interrupted = int(number) or None
 
     def _look(self, step: int, control: TrainerControl) -> None:
         if self._watched.probe is not None and self.plan.is_probe(step):
@@ -220,12 +245,15 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
             if self.verdict is not None:
                 control.should_training_stop = True
                 return
+        sound = self.guard is None or not self.guard.suspicious
         if self.plan.is_checkpoint(step):
             if self._watched.dev is not None:
-                self._score(step, control)
-            control.should_save = self.guard is None or not self.guard.suspicious
+                self._score(step, control, may_be_best=sound)
+            if self.verdict is not None:
+                return
+            control.should_save = sound
         if self._clock.interrupted is not None:
-            control.should_save = self.guard is None or not self.guard.suspicious
+            control.should_save = sound
             control.should_training_stop = True
 
     def on_log(
@@ -251,14 +279,19 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
         settled = step >= _SETTLED * self.plan.total
         self.verdict = guard.judge(reading, settled=settled)
 
-    def _score(self, step: int, control: TrainerControl) -> None:
+    def _score(self, step: int, control: TrainerControl, *, may_be_best: bool) -> None:
         dev = self._watched.dev
-        score = None if dev is None else dev.score(self._watched.encoder).spearman
+        try:
+            score = None if dev is None else dev.score(self._watched.encoder).spearman
+        except InputError:  # not finite, which without a guard nobody has seen yet
+            self.verdict = NOT_FINITE
+            control.should_training_stop = True
+            return
         self.report({"dev_spearman": score})
         progress = self.progress
-        if score is not None and (progress.best_score is None or score > progress.best_score):
+        better = score is not None and (progress.best_score is None or score > progress.best_score)
+        if better and may_be_best:  # or else no checkpoint is made of it
             progress.best_step, progress.best_score, progress.since_best = step, score, 0
             return
         progress.since_best += 1
-        if self.plan.patience is not None and progress.since_best >= self.plan.patience:
-            control.should_training_stop = True
+        control.should_training_stop |= self.is_done

@@ -5,8 +5,11 @@ import signal
 import sys
 from dataclasses import dataclass
 
+import torch.distributed as dist
+from transformers.integrations import integration_utils as trackers
+
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError, TrainingStopped
+from sbertkit.errors import InputError, MissingDependency, TrainingStopped
 from sbertkit.progress import track
 from sbertkit.training.batches import Collator
 from sbertkit.training.checkpoints import Checkpoint
@@ -34,10 +37,12 @@ def run_training(
 
     Raises:
         InputError: Data or settings are refused.
+        MissingDependency: A tracker is not installed.
         TrainingStopped: The guard ended the run.
         StorageError: The disk is full or the like.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
+    _check_trackers(config.report_to)
     setup = set_up(encoder, task, config)
     before = _quality(setup)
     if config.guard and (fault := wrong_order(before.reading)) is not None:
@@ -49,14 +54,14 @@ def run_training(
     try:
         monitor, log = _train(setup, folder, checkpoint)
         _check_end(monitor, folder)
-        best = monitor.progress.best_step
-        if best is not None and best != monitor.steps:
-            read_model(setup, folder.store.read(best).model)
+        _take_best(setup, monitor, folder)
         after = _quality(setup)
         record = record_of(setup, monitor, before.quality, after.quality)
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
         )
+        if dist.is_available() and dist.is_initialized():
+            dist.barrier()  # others may still read the checkpoints, which go now
         if is_main_process():
             write_output(setup, folder, result)
     except BaseException:
@@ -71,6 +76,34 @@ def run_training(
             100 * (before.quality.spearman or 0.0),
         )
     return result
+
+
+def _take_best(setup: Setup, monitor: Monitor, folder: RunFolder) -> None:
+    """Goes back to the weights of the best dev score, where they are not the last."""
+    best = monitor.progress.best_step
+    if best is None or best == monitor.steps:
+        return
+    try:
+        checkpoint = folder.store.read(best)
+    except InputError as error:
+        logger.warning("the best weights are lost, taking the last ones: %s", error)
+        return
+    read_model(setup, checkpoint.model)
+
+
+def _check_trackers(names: tuple[str, ...]) -> None:
+    """Refuses what the Trainer would fail on when the run has begun."""
+    known, installed = (
+        sorted(trackers.INTEGRATION_TO_CALLBACK),
+        trackers.get_available_reporting_integrations(),
+    )
+    for name in names:
+        if name not in known:
+            raise InputError(f"report_to must be of {', '.join(known)}, not {name!r}")
+        if name not in installed:
+            raise MissingDependency(
+                f"report_to {name} needs a package that is not installed: pip install {name}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +144,11 @@ def _train(
         watched = Watched(encoder, probe, task.dev)
         monitor = Monitor(watched, setup.plan, guard, log, advance)
         if checkpoint is not None:
+            monitor.steps = checkpoint.step
             monitor.restore(checkpoint.state)
+        if checkpoint is not None and monitor.is_done:  # killed between last step and end
+            read_model(setup, checkpoint.model)
+            return monitor, log
         model = siamese_model(encoder, task.objective)
         trainer = SiameseTrainer(
             model,

@@ -14,6 +14,7 @@ from sbertkit.data.nli import NliSet
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError
 from sbertkit.training.config import TrainConfig
+from sbertkit.training.folder import RunFolder
 from sbertkit.training.nli import Paths, read_data, train_nli
 from sbertkit.training.results import TrainResult
 
@@ -114,7 +115,7 @@ def _train_all(
         if resume and (place / LINEAGE_FILE).is_file():
             results.append(_finished(place, run))
             continue
-        unfinished = place.with_name(f"{name}.run").is_dir()
+        unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
         results.append(
             train_nli(
@@ -139,11 +140,16 @@ def _finished(folder: Path, run: Recipe) -> TrainResult:
     result = TrainResult.read(folder)
     known = dict(result.record["settings"])
     wanted = run.config.identity()
-    same = ("epochs", "max_steps", "batch_size", "learning_rate", "seed", "features", "warmup")
-    changed = [name for name in same if known.get(name) != json.loads(json.dumps(wanted[name]))]
-    if result.record["objective"] != run.objective or changed:
+    wanted = json.loads(json.dumps(wanted))
+    # The record has the precision that "auto" came to.
+    changed = [name for name in wanted if name != "precision" and known.get(name) != wanted[name]]
+    recipe = {"objective": run.objective, "base": os.fspath(run.base)}
+    if run.pooling is not None:
+        recipe["pooling"] = run.pooling
+    changed += [name for name, value in recipe.items() if result.record.get(name) != value]
+    if changed:
         raise InputError(
-            f"{folder} was trained with other settings ({', '.join(changed) or 'objective'}); "
-            "choose another folder for this series"
+            f"{folder} was trained with other settings ({', '.join(changed)}); choose another "
+            "folder for this series"
         )
     return result

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from sbertkit.data.nli import NliSet
 from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
 from sbertkit.training.batches import BatchOrder
 from sbertkit.training.config import TrainConfig, warmup_steps
 from sbertkit.training.dev import DevSet
@@ -100,6 +101,11 @@ def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
+    if len(examples) < _processes():
+        raise InputError(
+            f"expected at least one example for each of {_processes()} processes, found "
+            f"{len(examples)}; start fewer processes"
+        )
     order = BatchOrder(
         examples,
         table.lengths,

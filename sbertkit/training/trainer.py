@@ -1,11 +1,13 @@
 """sentence-transformers' Trainer with our batches, our loss and checkpoints that survive."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.data_loader import prepare_data_loader
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -32,6 +34,27 @@ class _RowNumbers(Dataset[int]):
 
     def __getitem__(self, row: int) -> int:
         return row
+
+
+class _Share:
+    """The batches of one of several processes: one of each round.
+
+    accelerate would deal them out too, but leaves out rounds whose last batch is not full.
+    """
+
+    def __init__(self, order: BatchOrder, process: int, processes: int) -> None:
+        self._order = order
+        self._process = process
+        self._processes = processes
+
+    def __len__(self) -> int:
+        return len(self._order) // self._processes
+
+    def set_epoch(self, epoch: int) -> None:
+        self._order.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return itertools.islice(self._order, self._process, None, self._processes)
 
 
 class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no types there
@@ -85,12 +108,17 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Nothing: we write a card of our own."""
 
-    def _build_dataloader(self, dataset: Any, batch_size: int, dataset_kind: str) -> Any:
-        return DataLoader(
-            dataset,
-            batch_sampler=self._order,
+    def get_train_dataloader(self) -> Any:
+        """The batches of this process, on its device."""
+        loader: DataLoader[int] = DataLoader(
+            self.train_dataset,
+            batch_sampler=_Share(self._order, self.args.process_index, self.args.world_size),
             collate_fn=self._collator,
             generator=torch.Generator(),  # or else each epoch draws from the global one
+        )
+        device = self.accelerator.device
+        return prepare_data_loader(
+            loader, device, num_processes=1, process_index=0, put_on_device=True
         )
 
     def compute_loss(

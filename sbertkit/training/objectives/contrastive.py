@@ -47,7 +47,7 @@ class Contrastive(nn.Module):
         The contradictions of a premise are dealt out to its entailments in turn.
 
         Raises:
-            InputError: No entailment, or one alone without a contradiction.
+            InputError: No entailment, or those of one premise alone without a contradiction.
         """
         entailed: dict[int, dict[int, None]] = defaultdict(dict)  # as ordered sets
         contradicted: dict[int, dict[int, None]] = defaultdict(dict)
@@ -124,10 +124,10 @@ class Contrastive(nn.Module):
                 "data or choose --objective softmax"
             )
         with_negative = int((texts[:, 2] != NONE).sum())
-        if len(texts) == 1 and not with_negative:
+        if len(np.unique(texts[:, 0])) == 1 and not with_negative:
             raise InputError(
-                "the objective contrastive needs something to tell the one entailment from, found "
-                "neither another nor a contradiction of its premise; add data"
+                "the objective contrastive needs something to tell entailments from, found one "
+                "premise and no contradiction of it; add data"
             )
         if not with_negative:
             logger.warning(

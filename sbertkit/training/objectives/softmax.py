@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sbertkit.data.nli import NLI_LABELS, NliSet
+from sbertkit.errors import InputError
 from sbertkit.training.examples import Examples, Int64, TextTable
 
 
@@ -31,7 +32,13 @@ class Softmax(nn.Module):
         self.head = nn.Linear(len(self.features) * dim, len(NLI_LABELS))
 
     def examples(self, data: NliSet, table: TextTable) -> Examples:
-        """One row a pair: premise, hypothesis; its label is the target."""
+        """One row a pair: premise, hypothesis; its label is the target.
+
+        Raises:
+            InputError: No pair.
+        """
+        if not data.pairs:
+            raise InputError("the objective softmax needs labelled pairs, found none; add data")
         premises = table.numbers(pair.premise for pair in data.pairs)
         hypotheses = table.numbers(pair.hypothesis for pair in data.pairs)
         texts = np.array([premises, hypotheses], dtype=np.int64).T

@@ -1,0 +1,177 @@
+"""The dev set: which split is read, the score, and training pairs that are in it."""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sbertkit.data.nli import NliPair
+from sbertkit.data.sts import StsPair, StsSet
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, MissingFile
+from sbertkit.evaluation import evaluate_sts
+from sbertkit.training.dev import DevSet, Overlap
+
+PAIRS = [
+    (5.0, "Two bakers argue about salt", "Bakers argue"),
+    (3.5, "A heron stands in the water", "A bird is in the water"),
+    (2.0, "x", "Two bakers argue about salt"),
+    (0.5, "numbers 1 2 3", "A heron stands in the water"),
+    (4.0, "x y", "x z"),
+    (1.0, "the quick fox", "a lazy dog, asleep"),
+]
+
+
+def write(path: Path, *splits: str) -> Path:
+    """A file whose pairs are in those splits in turn, or in none."""
+    header = "split\tscore\tsentence1\tsentence2" if splits else "score\tsentence1\tsentence2"
+    lines = [header]
+    for row, pair in enumerate(PAIRS):
+        cells = [str(cell) for cell in pair]
+        lines.append("\t".join([splits[row % len(splits)], *cells] if splits else cells))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def dev_of(*pairs: tuple[str, str]) -> DevSet:
+    rows = tuple(StsPair(1.0, first, second) for first, second in pairs)
+    return DevSet(StsSet(rows, None, (), ""), "")
+
+
+@pytest.mark.parametrize(
+    ("splits", "chosen", "rows"),
+    [
+        (("train", "dev", "test"), "dev", 2),
+        (("test", "dev"), "dev", 3),
+        (("validation", "test"), "validation", 3),
+        (("train", "val"), "val", 3),
+        (("val", "validation", "dev"), "dev", 2),
+        (("test",), "test", 6),  # of one split there is nothing to choose
+        ((), None, 6),
+    ],
+)
+def test_the_dev_split_is_read_by_any_of_its_names(
+    tmp_path: Path, splits: tuple[str, ...], chosen: str | None, rows: int
+) -> None:
+    dev = DevSet.read(write(tmp_path / "sts.tsv", *splits))
+    assert dev.pairs.split == chosen
+    assert len(dev.pairs.pairs) == rows
+    if len(splits) > 1:
+        first = splits.index(str(chosen))
+        assert dev.pairs.pairs[0] == StsPair(*PAIRS[first])
+
+
+def test_of_other_splits_none_is_guessed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="2 splits and no 'dev'"):
+        DevSet.read(write(tmp_path / "sts.tsv", "train", "test"))
+
+
+def test_the_hash_is_that_of_the_file_as_it_lies_there(tmp_path: Path) -> None:
+    path = tmp_path / "sts.tsv.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("1\ta\tb\n2\tc\td\n")
+    assert DevSet.read(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert DevSet.read(str(path)).pairs.source == str(path)
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile):
+        DevSet.read(tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize("splits", [("train", "dev"), ()])
+def test_the_score_is_that_of_the_evaluation(
+    tmp_path: Path, tiny_encoder: Encoder, splits: tuple[str, ...]
+) -> None:
+    dev = DevSet.read(write(tmp_path / "sts.tsv", *splits))
+    expected = evaluate_sts(tiny_encoder, dev.pairs)
+    assert dev.score(tiny_encoder).spearman == expected.spearman
+    assert dev.score(tiny_encoder).interval is None
+    assert dev.score(tiny_encoder, interval=True) == (expected.spearman, expected.interval)
+
+
+def test_an_undefined_score_is_none_without_an_interval(tiny_encoder: Encoder) -> None:
+    dev = dev_of(("a", "b"), ("a", "c"), ("d", "e"))  # all of the same gold score
+    assert dev.score(tiny_encoder, interval=True) == (None, None)
+    assert dev_of(("a", "b")).score(tiny_encoder, interval=True) == (None, None)
+
+
+def test_scoring_switches_dropout_off(tmp_path: Path, tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    dev = DevSet.read(write(tmp_path / "sts.tsv"))
+    expected = dev.score(encoder)
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        encoder.network.train()
+        assert dev.score(encoder) == expected
+        assert not encoder.network.training
+
+
+def test_vectors_that_are_not_finite_are_an_error_and_no_score(tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    with torch.no_grad():
+        next(encoder.network.parameters()).fill_(np.nan)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        dev_of(("a", "b"), ("c", "d")).score(encoder)
+
+
+def test_a_score_is_plain_json(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    score = DevSet.read(write(tmp_path / "sts.tsv")).score(tiny_encoder, interval=True)
+    assert score.interval is not None
+    assert json.loads(json.dumps(score, allow_nan=False))[0] == score.spearman
+
+
+# --- overlap
+
+
+def overlap(dev: DevSet, *pairs: tuple[str, str]) -> Overlap:
+    return dev.overlap([NliPair(*pair, row % 3) for row, pair in enumerate(pairs)])
+
+
+def test_a_training_pair_that_is_a_dev_pair_is_found_by_its_row() -> None:
+    dev = dev_of(("a b", "c"), ("d", "e"))
+    found = overlap(dev, ("x", "y"), ("d", "e"), ("a b", "c"), ("d", "e"))
+    assert found == Overlap((1, 2, 3), 0)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("C", "A b"),
+        ("a  b", " c "),
+        ("\tA\u00a0B\n", "c"),
+        ("c", "a b"),
+    ],
+)
+def test_order_case_and_blanks_do_not_count(pair: tuple[str, str]) -> None:
+    assert overlap(dev_of(("a b", "c")), pair) == Overlap((0,), 0)
+
+
+def test_letters_are_folded_beyond_ascii() -> None:
+    dev = dev_of(("Straße", "ÀÉ"), ("Σίσυφος", "x"))
+    assert overlap(dev, ("STRASSE", "àé"), ("ΣΊΣΥΦΟΣ", "X")) == Overlap((0, 1), 0)
+
+
+@pytest.mark.parametrize("pair", [("ab", "c"), ("a b.", "c"), ("a b", "a b"), ("c", "c")])
+def test_pairs_that_differ_in_more_are_others(pair: tuple[str, str]) -> None:
+    assert overlap(dev_of(("a b", "c")), pair).rows == ()
+
+
+def test_pairs_that_share_one_sentence_are_counted_apart() -> None:
+    dev = dev_of(("a", "b"), ("c", "d"))
+    pairs = [("a", "x"), ("x", "B"), ("a", "c"), ("b", "a"), ("x", "y"), ("a", "a")]
+    assert overlap(dev, *pairs) == Overlap((3,), 4)
+
+
+def test_a_dev_pair_of_equal_sentences_is_one_too() -> None:
+    dev = dev_of(("a", "a"))
+    assert overlap(dev, ("A", "a"), ("a", "b")) == Overlap((0,), 1)
+
+
+def test_without_anything_in_common_there_is_none() -> None:
+    assert overlap(dev_of(("a", "b")), ("x", "y")) == Overlap((), 0)
+    assert overlap(dev_of(("a", "b"))) == Overlap((), 0)
