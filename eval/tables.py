@@ -7,11 +7,19 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recording import RESULTS, is_stale
+from markdown_table import markdown
+from recording import RESULTS, is_stale, records
+from training_tables import (
+    guard_table,
+    pooling_table,
+    quality_table,
+    resume_table,
+    train_table,
+)
 
 README = Path(__file__).resolve().parent / "README.md"
 
@@ -84,13 +92,13 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "index_memory": memory_table,
     "self_search": self_search_table,
     "sts": sts_table,
+    "train": train_table,
+    "train_nli": quality_table,
+    "pooling": pooling_table,
+    "guard": guard_table,
+    "resume": resume_table,
 }
-
-
-def markdown(header: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+"""What makes the table of a result; of one in pieces it gets the figures of each, by its key."""
 
 
 def section(name: str) -> str:
@@ -99,15 +107,37 @@ def section(name: str) -> str:
     if not path.is_file():
         return "Not measured yet."
     result = json.loads(path.read_text(encoding="utf-8"))
-    machine = result["machine"]
-    features = ", ".join(machine["features"])
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     stale = " **The code has changed since; measure again.**" if is_stale(result) else ""
-    return (
-        f"{TABLES[name](result['figures'])}\n\n"
-        f"Measured {result['date']} on {machine['cores']} cores ({machine['architecture']}: "
-        f"{features}), {machine['memory_gib']} GiB, Python {machine['python']}; {versions}.{stale}"
-    )
+    return f"{TABLES[name](_figures(result))}\n\n{_circumstances(result)}{stale}"
+
+
+def _figures(result: dict[str, Any]) -> Figures:
+    """The figures of a result; of one in pieces with the settings of each."""
+    if "pieces" not in result:
+        figures: Figures = result["figures"]
+        return figures
+    return {
+        key: {**piece["settings"], **piece["figures"]} for key, piece in result["pieces"].items()
+    }
+
+
+def _circumstances(result: dict[str, Any]) -> str:
+    """When and on what a result was measured, for each kind of machine and set of versions."""
+    dates: dict[str, list[str]] = {}
+    for one in records(result):
+        machine = one["machine"]
+        features = ", ".join(machine["features"])
+        versions = ", ".join(f"{name} {version}" for name, version in one["versions"].items())
+        place = (
+            f"on {machine['cores']} cores ({machine['architecture']}: {features}), "
+            f"{machine['memory_gib']} GiB, Python {machine['python']}; {versions}."
+        )
+        dates.setdefault(place, []).append(one["date"])
+    lines = []
+    for place, found in dates.items():
+        span = min(found) if min(found) == max(found) else f"{min(found)} to {max(found)}"
+        lines.append(f"Measured {span} {place}")
+    return " ".join(lines)
 
 
 def main() -> None:

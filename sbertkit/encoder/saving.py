@@ -49,14 +49,20 @@ def write_encoder(
         add: Writes further files into the folder.
 
     Raises:
-        StorageError: safetensors could not write, as on a full disk.
+        StorageError: safetensors or tokenizers could not write, as on a full disk.
     """
     try:
         _write_folder(encoder, folder)
         if add is not None:
             add(folder)
-    except SafetensorError as error:  # how safetensors tells of a full disk
-        raise StorageError(f"cannot write {folder}: {error}") from error
+    except Exception as error:
+        # So safetensors and tokenizers tell of a full disk, the latter without a type of its own.
+        if not isinstance(error, SafetensorError) and type(error) is not Exception:
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise StorageError(
+            f"cannot write {folder}: {reason}; check the free space, or choose another place"
+        ) from error
     _write_json(
         folder / LINEAGE_FILE,
         {

@@ -10,7 +10,7 @@ from typing import Any
 
 from sbertkit.arguments import output_folder
 from sbertkit.errors import InputError
-from sbertkit.storage import storage_errors
+from sbertkit.storage import made_parents, storage_errors
 from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
 from sbertkit.training.results import LOG_FILE
 
@@ -90,9 +90,13 @@ class RunFolder:
             self._sweep()
             return self._last_whole()
         if self._main:
-            with storage_errors(self.work):
-                self.store.folder.mkdir(parents=True, exist_ok=True)
-                write_json(self.work / _SETTINGS, identity)
+            with made_parents(self.work), storage_errors(self.work):
+                try:
+                    self.store.folder.mkdir(parents=True, exist_ok=True)
+                    write_json(self.work / _SETTINGS, identity)
+                except BaseException:
+                    self.discard()
+                    raise
         return None
 
     def discard(self) -> None:

@@ -3,6 +3,8 @@
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch.distributed as dist
@@ -43,6 +45,11 @@ def run_training(
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
     _check_trackers(config.report_to)
+    with _each_said_once():
+        return _run(encoder, task, folder, config)
+
+
+def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -> TrainResult:
     setup = set_up(encoder, task, config)
     before = _quality(setup)
     if config.guard and (fault := wrong_order(before.reading)) is not None:
@@ -76,6 +83,24 @@ def run_training(
             100 * (before.quality.spearman or 0.0),
         )
     return result
+
+
+@contextmanager
+def _each_said_once() -> Iterator[None]:
+    """Lets what readings and dev scores tell of the same texts, such as cuts, be said once."""
+    source = logging.getLogger("sbertkit.encoder.encoding")
+    said = set()
+
+    def first(record: logging.LogRecord) -> bool:
+        known = record.msg in said
+        said.add(record.msg)
+        return not known
+
+    source.addFilter(first)
+    try:
+        yield
+    finally:
+        source.removeFilter(first)
 
 
 def _take_best(setup: Setup, monitor: Monitor, folder: RunFolder) -> None:
