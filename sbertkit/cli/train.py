@@ -57,6 +57,7 @@ def train_nli(
     if seeds is not None and ablate is not None:
         raise click.UsageError("--seeds and --ablate do not go together")
     from sbertkit.training.series import Recipe, ablate_pooling, train_seeds
+    from sbertkit.training.setup import is_main_process
 
     made = Recipe(data=list(data) or None, config=config, **recipe)
     if seeds is not None:
@@ -69,7 +70,8 @@ def train_nli(
         gains = [result.gain for result in by_pooling.values()]
     else:
         result = _train_one(made, output)
-        print_facts(_facts(result))
+        if is_main_process():
+            print_facts(_facts(result))
         gains = [result.gain]
     if require_gain and any(gain is None or gain <= 0 for gain in gains):
         click.echo("sbertkit: error: the dev score did not rise (--require-gain)", err=True)
@@ -144,33 +146,35 @@ def _print_poolings(results: "Mapping[str, TrainResult]") -> None:
     rows = [
         (
             name,
-            _score(result.before),
-            _score(result.after),
-            f"{_number(result.before.random_cosine)} -> {_number(result.after.random_cosine)}",
-            f"{_number(result.before.effective_rank, 0)} -> "
-            f"{_number(result.after.effective_rank, 0)}",
+            _percent(result.before.spearman),
+            _percent(result.after.spearman),
+            _number(result.before.random_cosine),
+            _number(result.after.random_cosine),
+            _number(result.before.effective_rank, 0),
+            _number(result.after.effective_rank, 0),
             _number(PUBLISHED_POOLINGS.get(name), 2),
         )
         for name, result in results.items()
     ]
-    columns = (
-        "pooling",
-        "dev before>",
-        "dev after>",
-        "random cosine>",
-        "effective rank>",
-        "published*>",
-    )
-    print_table(columns, rows)
+    # Eighty columns are enough for these.
+    names = ("pooling", "before>", "after>", "cos>", "cos>", "rank>", "rank>", "SBERT*>")
+    print_table(names, rows)
     print_facts(
-        [("* published", "BERT-base, SNLI and MultiNLI, STS-B dev (Reimers & Gurevych 2019)")]
+        [
+            ("before, after", "dev Spearman of the base and of the trained encoder"),
+            ("cos, cos", "mean cosine of random pairs, before and after"),
+            ("rank, rank", "effective rank, before and after"),
+            ("SBERT*", "BERT-base, SNLI and MultiNLI, STS-B dev (Reimers & Gurevych 2019)"),
+        ]
     )
+
+
+def _percent(value: float | None) -> str:
+    return "n/a" if value is None else f"{100 * value:.2f}"
 
 
 def _score(quality: Any) -> str:
-    if quality.spearman is None:
-        return "n/a"
-    text = f"{100 * quality.spearman:.2f}"
+    text = _percent(quality.spearman)
     if quality.interval is not None:
         low, high, _ = quality.interval
         text += f" ({100 * low:.2f} to {100 * high:.2f})"

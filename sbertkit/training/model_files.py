@@ -32,7 +32,8 @@ def write_model(setup: Setup, folder: Path) -> None:
 
 def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
-    loaded = Encoder.load(folder, device="cpu")
+    trusted = setup.config.trust_remote_code
+    loaded = Encoder.load(folder, device="cpu", trust_remote_code=trusted)
     setup.encoder.network.load_state_dict(loaded.network.state_dict())
     setup.encoder.weights_changed()
     head = read_head(folder)

@@ -63,6 +63,10 @@ def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
         after = _quality(setup)
+        # A fault first seen at the last step is confirmed, or not, by this larger reading.
+        if monitor.guard is not None and monitor.guard.suspicious:
+            monitor.verdict = monitor.guard.judge(after.reading, settled=True)
+            _check_end(monitor, folder)
         record = record_of(setup, monitor, before.quality, after.quality)
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record

@@ -6,17 +6,21 @@ of retrieval, with which it shares that server.
 
 import multiprocessing
 import os
-import random
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from training_cases import Job
+from training_cases import Job, quick_runs
+
+from sbertkit.errors import SbertkitError
 
 NOBODY = 65_534
 TIMEOUT = 120
@@ -69,12 +73,39 @@ class Ended(NamedTuple):
 
 
 def train(
-    _pipe: Connection, job: Job, kill: Kill | None = None, settings: Mapping[str, Any] = {}
+    _pipe: Connection,
+    job: Job,
+    kill: Kill | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> int:
     """A run; gives its steps."""
     if kill is not None:
         _arm(kill, job.output.parent)
-    return job.run(**settings).steps
+    with quick_runs():
+        return job.run(**settings).steps
+
+
+def batches(pipe: Connection, job: Job) -> list[list[int]]:
+    """A run; gives the rows of each batch that this process trained on."""
+    from sbertkit.training.batches import Collator
+
+    made: list[list[int]] = []
+    collate = Collator.__call__
+
+    def note(self: Collator, rows: list[int]) -> dict[str, Any]:
+        made.append(rows)
+        return collate(self, rows)
+
+    setattr(Collator, "__call__", note)  # noqa: B010
+    train(pipe, job)
+    return made
+
+
+def uses(pipe: Connection, job: Job) -> int:
+    """A run; gives how often it used the file system below the parent of its output."""
+    seen = _strike_at_use(0, job.output.parent, lambda: None)
+    train(pipe, job)
+    return len(seen)
 
 
 def command(
@@ -95,16 +126,27 @@ def command(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, hard))
-    main(list(arguments))
+    with quick_runs():
+        main(list(arguments))
 
 
-def as_nobody(pipe: Connection, function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function without the rights of root, which no permission holds back."""
+def train_as_nobody(pipe: Connection, job: Job, outputs: Sequence[Path]) -> list[str]:
+    """Runs without the rights of root, which no permission holds back; gives what came of each.
+
+    The first run still has those rights, so that all is imported, which nobody else may read here.
+    """
+    train(pipe, job)
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-    return function(pipe, *arguments)
+    outcomes = []
+    for output in outputs:
+        try:
+            outcomes.append(f"{train(pipe, job._replace(output=output))} steps")
+        except SbertkitError as error:
+            outcomes.append(f"{type(error).__name__}: {error}")
+    return outcomes
 
 
 def ended(function: Callable[..., Any], *arguments: Any, **environment: str) -> Ended:
@@ -171,6 +213,8 @@ def _run(
     import torch
 
     os.dup2(errors.detach(), 2)
+    # Made anew, since the old one believes that it can seek.
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
     os.environ.update(environment)
     torch.set_num_threads(1)
     status: Any = 0
@@ -199,7 +243,6 @@ def _arm(kill: Kill, root: Path) -> None:
     elif kill.moment == "saved":
         _wrap(CheckpointStore, "write", lambda _, found: found[0] == kill.number, strike)
     elif kill.moment == "saving":
-        _wrap(CheckpointStore, "_drop_old", lambda *_: False, strike)
         _strike_in_writing(CheckpointStore, kill.number, strike)
     elif kill.moment == "output":
         swap = storage.swap_folder
@@ -242,23 +285,31 @@ def _strike_in_writing(owner: Any, number: int, strike: Callable[[], None]) -> N
     owner.write = write_and_strike
 
 
-def _strike_at_use(number: int, root: Path, strike: Callable[[], None]) -> None:
-    """Ends this process at the n-th use of the file system below a folder."""
-    left = number
+def _strike_at_use(number: int, root: Path, strike: Callable[[], None]) -> list[str]:
+    """Ends this process at the n-th use of the file system below a folder; notes all of them."""
+    seen: list[str] = []
 
     def count(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal left
         if not event.startswith(("open", "os.", "shutil.")):
             return
         named = [os.fspath(a) for a in arguments if isinstance(a, str | os.PathLike)]
         if any(str(name).startswith(str(root)) for name in named):
-            left -= 1
-            if left == 0:
+            seen.append(event)
+            if len(seen) == number:
                 strike()
 
     sys.addaudithook(count)
+    return seen
 
 
-def random_steps(count: int, last: int, seed: int) -> list[int]:
-    """So many different steps, of which none is the last."""
-    return sorted(random.Random(seed).sample(range(1, last), count))
+@contextmanager
+def public_folder() -> Iterator[Path]:
+    """A folder that every user can reach and look into, which those of pytest are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+            place.chmod(0o755)
+        shutil.rmtree(folder)

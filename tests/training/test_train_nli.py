@@ -1,0 +1,508 @@
+"""Whole runs on small and difficult data, and all that is refused before one begins."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from training_cases import (
+    SAME,
+    Job,
+    Row,
+    changed,
+    contents,
+    far,
+    quick_runs,
+    rows,
+    weight_bytes,
+    weights,
+    write_dev,
+    write_nli,
+)
+
+from sbertkit.data.nli import read_nli
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, MissingDependency, SbertkitError
+from sbertkit.training import TrainConfig, TrainResult, train_nli
+from sbertkit.training.batches import Collator
+
+THREE: list[Row] = [
+    ("entailment", "A child climbs a wall.", "A child is climbing."),
+    ("contradiction", "A child climbs a wall.", "A child is asleep."),
+    ("neutral", "A child climbs a wall.", "The wall is old."),
+]
+LABELS = ["entailment", "neutral", "contradiction"]
+OBJECTIVES = ("softmax", "contrastive")
+
+Train = Callable[..., TrainResult]
+
+
+@pytest.fixture(autouse=True)
+def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Quick runs in a working folder in which nothing may appear."""
+    here = tmp_path / "working folder"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with quick_runs():
+        yield
+    assert contents(here) == {}
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """A place at which a model may appear, in a folder with nothing else."""
+    (tmp_path / "models").mkdir()
+    return tmp_path / "models" / "out"
+
+
+@pytest.fixture
+def train(tiny_bert: Path, tmp_path: Path, output: Path) -> Train:
+    """Trains on rows, or on a file."""
+
+    def run(data: Path | list[Row], objective: str = "softmax", **settings: Any) -> TrainResult:
+        dev, pooling = settings.pop("dev", None), settings.pop("pooling", "mean")
+        if isinstance(data, list):
+            data = write_nli(tmp_path / "pairs.jsonl", data)
+        job = Job(settings.pop("base", tiny_bert), data, output, objective, dev, pooling)
+        return job.run(**settings)
+
+    return run
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The rows of each batch that was made."""
+    made: list[list[int]] = []
+    collate = Collator.__call__
+
+    def note(self: Collator, rows: list[int]) -> dict[str, Any]:
+        made.append(rows)
+        return collate(self, rows)
+
+    monkeypatch.setattr(Collator, "__call__", note)
+    return made
+
+
+def losses(result: TrainResult) -> list[float]:
+    return [row["loss"] for row in result.log if "loss" in row]
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname != "INFO"]
+
+
+def record_of(folder: Path) -> Any:
+    return tiny_models.read_json(folder / "sbertkit.json")["lineage"]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 0.99, 1, 5, 1_000])
+def test_three_examples_are_one_step_with_any_warm_up(
+    train: Train,
+    tiny_bert: Path,
+    caplog: pytest.LogCaptureFixture,
+    objective: str,
+    warmup: float,
+) -> None:
+    result = train(THREE, objective, batch_size=16, warmup=warmup)
+    assert result.steps == 1
+    assert len(losses(result)) == 1
+    assert math.isfinite(losses(result)[0])
+    assert changed(tiny_bert, result.folder)
+    assert len(said(caplog)) == (warmup >= 1)
+    assert all("shortened to 0" in text for text in said(caplog))
+
+
+@pytest.mark.parametrize("warmup", [0.1, 1, 2])
+def test_the_last_batch_may_have_one_example(
+    train: Train, tiny_bert: Path, batches: list[list[int]], warmup: float
+) -> None:
+    result = train(THREE, batch_size=2, warmup=warmup)
+    assert result.steps == 2
+    assert sorted(map(len, batches)) == [1, 2]
+    assert sorted(row for batch in batches for row in batch) == [0, 1, 2]
+    assert all(map(math.isfinite, losses(result)))
+    assert changed(tiny_bert, result.folder)
+
+
+def test_a_batch_of_one_row_trains_with_either_objective(train: Train, output: Path) -> None:
+    result = train(rows(3), "contrastive", batch_size=1)
+    assert result.steps == 3
+    assert all(map(math.isfinite, losses(result)))
+    assert all(tensor.isfinite().all() for tensor in weights(output).values())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_model_holds_the_label_names_in_the_order_of_their_numbers(
+    train: Train, output: Path, objective: str
+) -> None:
+    train(THREE, objective)
+    assert record_of(output)["labels"] == LABELS
+    if objective == "softmax":
+        assert tiny_models.read_json(output / "classifier" / "config.json")["labels"] == LABELS
+
+
+def test_pairs_without_a_gold_label_are_no_fourth_class(
+    train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = train([*THREE, ("-", "x", "y"), ("-", "x", "z"), ("entailment", "A dog.", "Wet.")])
+    assert result.record["examples"] == 4
+    assert result.record["counts"] == {"entailment": 2, "neutral": 1, "contradiction": 1}
+    assert said(caplog) == ["2 without a gold label skipped"]
+
+
+def test_numbers_as_labels_get_names_from_the_settings(
+    train: Train, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [(0, "a b", "a"), (2, "a b", "c"), (1, "a b", "d"), (-1, "x y", "x"), (0, "x y", "y")]
+    data = tmp_path / "numbers.jsonl"
+    keys = ("label", "premise", "hypothesis")
+    data.write_text("".join(json.dumps(dict(zip(keys, p, strict=True))) + "\n" for p in pairs))
+    result = train(data, labels=dict(enumerate(LABELS)))
+    assert result.record["counts"] == {"entailment": 2, "neutral": 1, "contradiction": 1}
+    assert said(caplog) == ["1 without a gold label skipped"]
+
+
+def test_quotes_of_a_table_are_part_of_the_texts(train: Train, tmp_path: Path) -> None:
+    data = tmp_path / "quotes.tsv"
+    lines = [
+        "gold_label\tsentence1\tsentence2",
+        'entailment\t"We go now, said he.\tHe wants to go.',
+        'neutral\tThe 6" pipe burst.\tThe pipe was old.',
+        'contradiction\t"Quiet" signs.\tNo "quiet" signs.',
+        'entailment\tHe wrote "yes.\t"He wrote.',
+        'neutral\tIt rained.\t"It rained all week"',
+    ]
+    data.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = train(data)
+    assert result.record["counts"] == {"entailment": 2, "neutral": 2, "contradiction": 1}
+    assert result.record["examples"] == 5
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_softmax_trains_on_one_class(train: Train, label: str) -> None:
+    one = [(label, premise, hypothesis) for _, premise, hypothesis in rows(3)]
+    result = train(one, epochs=8, learning_rate=1e-3, guard=False)
+    assert losses(result)[-1] < losses(result)[0]
+
+
+def test_entailments_alone_are_enough_for_the_contrastive_objective(
+    train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = train([row for row in rows(5) if row[0] == "entailment"], "contrastive")
+    assert result.record["examples"] == 5
+    assert ["no premise has both" in text for text in said(caplog)] == [True]
+
+
+def test_no_premise_needs_both_an_entailment_and_a_contradiction(
+    train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = rows(6)
+    pairs = [row for number, row in enumerate(made) if row[0] == LABELS[2 * (number // 3 % 2)]]
+    result = train(pairs, "contrastive")
+    assert result.record["examples"] == 3
+    assert ["no premise has both" in text for text in said(caplog)] == [True]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_repeated_rows_do_no_harm(train: Train, output: Path, objective: str) -> None:
+    swapped = [(label, hypothesis, premise) for label, premise, hypothesis in rows(4)]
+    same = [("entailment", "he", "he"), ("entailment", "he", "she")]
+    result = train([*rows(4), *rows(4), *swapped, *same], objective, batch_size=64, max_steps=3)
+    assert all(map(math.isfinite, losses(result)))
+    assert all(tensor.isfinite().all() for tensor in weights(output).values())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_texts_of_all_kinds_are_trained_on(train: Train, output: Path, objective: str) -> None:
+    texts = [text for text in tiny_models.TEXTS if text]
+    texts += ["\ufffd", "long " * 200, "a\u0301", "\U0001f600 \u05d0\u05d1", "[SEP] [MASK] [PAD]"]
+    pairs = [
+        (LABELS[number % 3 * (number % 2)], first, second)
+        for number, first in enumerate(texts)
+        for second in texts[number + 1 :: 3]
+    ]
+    result = train(pairs, objective, batch_size=5, guard=False)
+    assert all(map(math.isfinite, losses(result)))
+    assert all(tensor.isfinite().all() for tensor in weights(output).values())
+
+
+def test_each_epoch_has_every_row_once_in_another_order(
+    train: Train, batches: list[list[int]]
+) -> None:
+    train(rows(7), epochs=3)
+    seen = [row for batch in batches for row in batch]
+    epochs = [seen[start : start + 21] for start in (0, 21, 42)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(21))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({"epochs": 1}, 6),
+        ({"epochs": 0.5}, 3),
+        ({"epochs": 1e-9}, 1),
+        ({"epochs": 2.3}, 14),
+        ({"epochs": 2, "accumulation": 4}, 4),
+        ({"epochs": 1, "accumulation": 100}, 1),
+        ({"max_steps": 13, "accumulation": 2}, 13),
+        ({"max_steps": 1, "epochs": 50}, 1),
+    ],
+)
+def test_a_run_has_just_its_steps(train: Train, settings: dict[str, Any], steps: int) -> None:
+    result = train(rows(7), **settings)
+    assert result.steps == steps
+    assert result.record["steps"] == steps
+    assert len(losses(result)) == steps
+
+
+def without_dropout(folder: Path) -> Path:
+    tiny_models.edit_json(
+        folder / "config.json", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    return folder
+
+
+def test_batches_that_are_added_up_are_one_large_batch(
+    train: Train, tiny_copy: Callable[..., Path], output: Path
+) -> None:
+    base = without_dropout(tiny_copy())
+    shared = {"base": base, "max_steps": 3, "learning_rate": 1e-4}
+    whole = train(rows(4), batch_size=12, **shared)
+    output.rename(output.with_name("whole"))
+    parts = train(rows(4), batch_size=4, accumulation=3, **shared)
+    for name in ("loss", "grad_norm"):
+        expected, found = ([row[name] for row in run.log if name in row] for run in (whole, parts))
+        assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_seed_decides_the_weights(train: Train, output: Path, objective: str) -> None:
+    made: list[dict[str, bytes]] = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(len(made))  # what the caller drew before does not matter
+        train(rows(4), objective, seed=seed)
+        made.append(weight_bytes(output))
+        output.rename(output.with_name(str(len(made))))
+    assert made[0] == made[1]
+    assert made[0] != made[2]
+
+
+def test_a_model_folder_has_all_that_it_should_and_no_pickle(
+    train: Train, output: Path, tmp_path: Path
+) -> None:
+    result = train(rows(4), dev=write_dev(tmp_path / "dev.tsv"), checkpoint_steps=1)
+    assert [path.name for path in output.parent.iterdir()] == ["out"]
+    names = {name for name, content in contents(output).items() if content is not None}
+    assert names == {
+        "1_Pooling/config.json",
+        "README.md",
+        "classifier/config.json",
+        "classifier/model.safetensors",
+        "config.json",
+        "config_sentence_transformers.json",
+        "curves.svg",
+        "log.jsonl",
+        "model.safetensors",
+        "modules.json",
+        "sbertkit.json",
+        "sentence_bert_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    listed = tiny_models.read_json(output / "sbertkit.json")["files"]
+    assert {*listed, "sbertkit.json"} == names
+    lines = (output / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == list(result.log)
+    assert TrainResult.read(output).record == json.loads(json.dumps(result.record))
+
+
+def test_the_curves_are_drawn(train: Train, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sbertkit.training import curves, model_files
+
+    monkeypatch.setattr(model_files, "draw_curves", curves.draw_curves)
+    train(THREE)
+    assert "</svg>" in (output / "curves.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("given", ["set", "files", "one file"])
+def test_data_comes_as_files_or_as_what_was_read(
+    tiny_bert: Path, tmp_path: Path, output: Path, given: str
+) -> None:
+    first = write_nli(tmp_path / "first.jsonl", rows(2))
+    second = write_nli(tmp_path / "second.jsonl", rows(4)[6:])
+    data: dict[str, Any] = {
+        "set": read_nli([first, second]),
+        "files": [str(first), second],
+        "one file": first,
+    }
+    result = train_nli(tiny_bert, data[given], output, config=TrainConfig(device="cpu"))
+    files = {"set": 2, "files": 2, "one file": 1}[given]
+    assert len(result.record["data"]) == files
+    assert result.record["counts"]["neutral"] == 2 * files
+
+
+def test_texts_are_cut_in_training_as_they_are_later(
+    train: Train, tmp_path: Path, output: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(rows(4), max_tokens=7, dev=write_dev(tmp_path / "dev.tsv"), checkpoint_steps=1)
+    # Not with each dev score and each look of the guard.
+    assert [text.split(" at ")[0].lstrip("0123456789 of") for text in said(caplog)] == [
+        "distinct training texts are cut",
+        "texts were cut",
+    ]
+    assert Encoder.load(output, device="cpu").max_tokens == 7
+
+
+def test_prompts_and_modules_of_the_base_are_trained_with_it(
+    train: Train, tiny_copy: Callable[..., Path], output: Path, plain: Callable[[Path], Any]
+) -> None:
+    prompts = {"query": "ask: ", "document": "tell: "}
+    base = tiny_models.declare(
+        tiny_copy(), "Dense", prompts=prompts, default_prompt_name="document", max_seq_length=40
+    )
+    train(rows(4), pooling=None, base=base, learning_rate=1e-3)
+    again = Encoder.load(output, device="cpu")
+    assert again.prompts._asdict() == prompts
+    assert (again.dim, again.max_tokens) == (16, 40)
+    assert far(again.encode(["he", "x y"]), plain(output).encode(["he", "x y"])) <= SAME
+    assert {"2_Dense linear.weight", "2_Dense linear.bias"} <= set(changed(base, output))
+
+
+def test_the_trained_encoder_is_the_base_of_another_run(train: Train, output: Path) -> None:
+    train(rows(4), "contrastive")
+    first = output.rename(output.with_name("first"))
+    before = weights(first)
+    result = train(rows(4), "contrastive", base=first, pooling=None)
+    assert result.record["base"] == str(first)
+    assert weights(first).keys() == weights(output).keys()
+    assert all(torch.equal(before[name], tensor) for name, tensor in weights(first).items())
+    assert changed(first, output)
+
+
+BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no file": ("softmax", {"data": "missing.jsonl"}, "missing.jsonl"),
+    "no gold label at all": ("softmax", {"rows": [("-", "a", "b")] * 3}, "no labelled example"),
+    "an unknown label": (
+        "softmax",
+        {"rows": [*THREE, ("maybe", "a", "b")]},
+        "1 bad line: 4 .*maybe",
+    ),
+    "a blank text": ("softmax", {"rows": [*THREE, ("neutral", "a", " ")]}, "1 bad line: 4 .*blank"),
+    "numbers": ("softmax", {"rows": [("1", "a", "b")]}, "mapping|labels"),
+    "no dev file": ("softmax", {"dev": "missing.tsv"}, "missing.tsv"),
+    "a bad dev file": ("softmax", {"dev": "bad.tsv"}, "bad.tsv"),
+    "an unknown objective": ("triplet", {}, "objective"),
+    "nothing to resume": ("softmax", {"resume": True}, "no unfinished run"),
+}
+BAD_LATER: dict[str, tuple[str, dict[str, Any], str]] = {
+    "contradictions alone": (
+        "contrastive",
+        {"rows": [("contradiction", "a", "b"), ("contradiction", "a", "c")]},
+        "needs pairs labelled entailment",
+    ),
+    "neutral pairs alone": (
+        "contrastive",
+        {"rows": [("neutral", "a", "b")]},
+        "needs pairs labelled entailment",
+    ),
+    "one entailment alone": (
+        "contrastive",
+        {"rows": [("entailment", "a", "b"), ("neutral", "a", "c")]},
+        "found one premise and no contradiction",
+    ),
+    "a text that entails itself alone": (
+        "contrastive",
+        {"rows": [("entailment", "a", "a")]},
+        "needs pairs labelled entailment",
+    ),
+    "half precision without a GPU": ("softmax", {"precision": "fp16"}, "precision fp16"),
+    "an unknown device": ("softmax", {"device": "abacus"}, "device"),
+    "an unknown pooling": ("softmax", {"pooling": "median"}, "pooling"),
+    "no such base": ("softmax", {"base": Path("missing")}, "missing"),
+    "a limit without room": ("softmax", {"max_tokens": 2}, "max_tokens"),
+    "an unknown tracker": ("softmax", {"report_to": ("paper",)}, "report_to.*'paper'"),
+}
+
+
+@pytest.mark.parametrize("case", [*BAD, *BAD_LATER])
+def test_what_is_refused_leaves_nothing(
+    train: Train, tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    objective, settings, reason = (BAD | BAD_LATER)[case]
+    (tmp_path / "bad.tsv").write_text("7x\ta\tb\n", encoding="utf-8")
+    if "dev" in settings:
+        settings = {**settings, "dev": tmp_path / settings["dev"]}
+    settings = dict(settings)
+    data: Any = settings.pop("rows", THREE)
+    if "data" in settings:
+        data = tmp_path / settings.pop("data")
+    if case in BAD:  # long before a model is loaded
+        monkeypatch.setattr(Encoder, "load", None)
+    with pytest.raises(SbertkitError, match=f"^[^\n]*({reason})[^\n]*$"):
+        train(data, objective, **settings)
+    assert contents(output.parent) == {}
+
+
+def test_trackers_that_are_not_installed_are_told_with_the_command(
+    train: Train, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.integrations import integration_utils
+
+    monkeypatch.setattr(integration_utils, "get_available_reporting_integrations", list)
+    with pytest.raises(MissingDependency, match=r"^[^\n]*pip install tensorboard$"):
+        train(THREE, report_to=("tensorboard",))
+    assert contents(output.parent) == {}
+
+
+@pytest.mark.parametrize("there", ["a file", "another model", "an unfinished run"])
+def test_what_is_there_already_stays_as_it_is(
+    train: Train, output: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    if there == "a file":
+        output.write_text("mine")
+    elif there == "another model":
+        train(THREE)
+    else:
+        work = output.with_name("out.run")
+        work.mkdir()
+        (work / "run.json").write_text("{}")
+    before = contents(output.parent)
+    monkeypatch.setattr(Encoder, "load", None)
+    with pytest.raises(InputError, match=r"^[^\n]*models/out[^\n]*$"):
+        train(THREE)
+    assert contents(output.parent) == before
+
+
+@pytest.mark.parametrize("path", ["/", "."])
+def test_a_folder_that_is_in_use_is_no_output(tiny_bert: Path, tmp_path: Path, path: str) -> None:
+    data = write_nli(tmp_path / "pairs.jsonl", THREE)
+    with pytest.raises(InputError, match="not empty"):
+        train_nli(tiny_bert, data, tmp_path / path if path == "." else path)
+
+
+def test_an_empty_folder_and_a_link_to_one_are_outputs(train: Train, output: Path) -> None:
+    place = output.with_name("place")
+    place.mkdir()
+    output.symlink_to(place)
+    assert train(THREE).folder == place
+    assert Encoder.load(output, device="cpu").dim == 32
+    assert sorted(path.name for path in output.parent.iterdir()) == ["out", "place"]
+
+
+def test_a_damaged_base_is_told(train: Train, tiny_copy: Callable[..., Path], output: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    base = tiny_copy()
+    tensors = load_file(base / "model.safetensors")
+    tensors["embeddings.LayerNorm.weight"][3] = math.nan
+    save_file(tensors, base / "model.safetensors", metadata={"format": "pt"})
+    for guard in (True, False):
+        with pytest.raises(InputError, match=r"^[^\n]*NaN[^\n]*weights are damaged$"):
+            train(THREE, base=base, guard=guard)
+    assert contents(output.parent) == {}
