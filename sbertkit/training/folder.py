@@ -66,6 +66,11 @@ class RunFolder:
                 f"there is no unfinished run at {self.work}; leave out resume (--resume) to begin "
                 "one"
             )
+        if not unfinished and self._main and self._is_foreign():
+            raise InputError(
+                f"{self.work} is there and is no unfinished run; training needs the name: move it, "
+                "or choose another output"
+            )
         # Of several processes the one that writes may have begun this very run already.
         if unfinished and not resume and self._main:
             raise InputError(
@@ -91,8 +96,10 @@ class RunFolder:
             return self._last_whole()
         if self._main:
             with made_parents(self.work), storage_errors(self.work):
+                self.discard()  # what a kill left before the run was known
+                self.work.mkdir()  # fails where another process was faster
                 try:
-                    self.store.folder.mkdir(parents=True, exist_ok=True)
+                    self.store.folder.mkdir()
                     write_json(self.work / _SETTINGS, identity)
                 except BaseException:
                     self.discard()
@@ -103,6 +110,13 @@ class RunFolder:
         """Removes the unfinished run, if it is of no more use: finished, or without checkpoint."""
         if self._main:
             shutil.rmtree(self.work, ignore_errors=True)
+
+    def _is_foreign(self) -> bool:
+        """Whether something stands at `work` that no run has left there."""
+        if self.work.is_symlink():
+            return True
+        files = (path for path in self.work.rglob("*") if not path.is_dir())
+        return any(not path.name.startswith(f".{_SETTINGS}.") for path in files)
 
     def _sweep(self) -> None:
         """Removes outputs that killed processes left half written."""

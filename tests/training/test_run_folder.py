@@ -364,3 +364,12 @@ def test_a_finished_run_leaves_nothing_but_the_output(folder: RunFolder) -> None
     folder.discard()
     assert list(folder.output.parent.iterdir()) == [folder.output]
     folder.discard()
+
+
+def test_a_foreign_folder_of_the_name_that_a_run_needs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out.run").mkdir()
+    (tmp_path / "out.run" / "mine.txt").write_text("precious")
+    folder = RunFolder(tmp_path / "out")
+    with pytest.raises(InputError, match="is no unfinished run"):
+        folder.check(resume=False)
+    assert (tmp_path / "out.run" / "mine.txt").read_text() == "precious"
