@@ -56,8 +56,8 @@ def train_nli(
         raise click.UsageError("--require-gain needs --dev")
     if seeds is not None and ablate is not None:
         raise click.UsageError("--seeds and --ablate do not go together")
+    from sbertkit.training.launcher import launch
     from sbertkit.training.series import Recipe, ablate_pooling, train_seeds
-    from sbertkit.training.setup import is_main_process
 
     made = Recipe(data=list(data) or None, config=config, **recipe)
     if seeds is not None:
@@ -70,7 +70,7 @@ def train_nli(
         gains = [result.gain for result in by_pooling.values()]
     else:
         result = _train_one(made, output)
-        if is_main_process():
+        if launch().is_main:
             print_facts(_facts(result))
         gains = [result.gain]
     if require_gain and any(gain is None or gain <= 0 for gain in gains):

@@ -47,7 +47,7 @@ class BatchOrder:
         self._count = rounds * processes or rows
         self._seed = seed
         self._epoch = 0
-        self.batch_size = batch_size
+        self.batch_size = min(batch_size, rows)
         self.drop_last = False
 
     def __len__(self) -> int:

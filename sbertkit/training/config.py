@@ -1,7 +1,7 @@
 """The settings of a training run, checked when they are made."""
 
-import operator
-import sys
+import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,7 +16,6 @@ FEATURES = ("u", "v", "abs_diff", "product")
 
 _HOW_IT_RUNS = ("resume", "progress", "report_to", "device", "trust_remote_code")
 """Settings that change nothing about the weights, so that a resumed run may have others."""
-
 
 _FLAGS = ("drop_overlap", "guard", "resume", "progress", "trust_remote_code")
 _LARGEST_SEED = 2**32 - 1
@@ -87,42 +86,47 @@ class TrainConfig:
         self._check_numbers()
         _choice("schedule", self.schedule, SCHEDULES)
         _choice("precision", self.precision, PRECISIONS)
-        _check_features(self.features)
+        self._set("features", _features(self.features))
         for name in _FLAGS:
             _check_flag(name, getattr(self, name))
         if self.normalize is not None:
             _check_flag("normalize", self.normalize)
-        if not isinstance(self.labels, Mapping | None):
-            raise InputTypeError(f"labels must map numbers to names, found {self.labels!r}")
-        for number, label in (self.labels or {}).items():
-            whole_number("a number in labels", number, least=-(2**63))
-            _choice("a name in labels", label, NLI_LABELS)
-        if not isinstance(self.report_to, tuple | list):
-            raise InputTypeError(f"report_to must be a tuple of names, found {self.report_to!r}")
+        if self.labels is not None:
+            self._set("labels", _labels(self.labels))
+        self._set("report_to", _names("report_to", self.report_to))
+        if not isinstance(self.device, str):
+            raise InputTypeError(f"device must be a str such as cpu, found {self.device!r}")
 
     def _check_numbers(self) -> None:
         for name in ("batch_size", "accumulation"):
-            whole_number(name, getattr(self, name))
+            self._set(name, whole_number(name, getattr(self, name)))
         for name in ("max_steps", "max_tokens", "checkpoint_steps", "patience"):
             if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name))
-        if whole_number("seed", self.seed, least=0) > _LARGEST_SEED:
+                self._set(name, whole_number(name, getattr(self, name)))
+        self._set("seed", whole_number("seed", self.seed, least=0))
+        if self.seed > _LARGEST_SEED:
             raise InputError(f"seed must be at most {_LARGEST_SEED}, not {self.seed}")
         for name in ("epochs", "learning_rate", "temperature"):
-            if _number(name, getattr(self, name)) <= 0:
+            self._set(name, _number(name, getattr(self, name)))
+            if getattr(self, name) <= 0:
                 raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
         for name in ("warmup", "weight_decay", "max_grad_norm"):
-            if _number(name, getattr(self, name)) < 0:
+            self._set(name, _number(name, getattr(self, name)))
+            if getattr(self, name) < 0:
                 raise InputError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.warmup >= 1 and self.warmup != int(self.warmup):
             raise InputError(
                 f"warmup must be a share below 1 or a whole number of steps, not {self.warmup}"
             )
 
+    def _set(self, name: str, value: object) -> None:
+        """Keeps a checked value as plain Python's, since libraries and JSON want no NumPy's."""
+        object.__setattr__(self, name, value)
+
     def identity(self) -> dict[str, Any]:
         """All that decides the weights, as JSON can hold it: what a resumed run must share."""
         content = {
-            field.name: _plain(getattr(self, field.name))
+            field.name: getattr(self, field.name)
             for field in fields(self)
             if field.name not in _HOW_IT_RUNS
         }
@@ -145,11 +149,15 @@ def warmup_steps(warmup: float, total: int) -> tuple[int, bool]:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a number, not {value!r}")
-    if not abs(value) <= sys.float_info.max:  # NaN too, and whole numbers beyond all floats
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, not {value}")
-    return float(value)
+    return number
 
 
 def _check_flag(name: str, value: object) -> None:
@@ -157,23 +165,33 @@ def _check_flag(name: str, value: object) -> None:
         raise InputTypeError(f"{name} must be True or False, not {value!r}")
 
 
-def _plain(value: Any) -> Any:
-    """A whole number of NumPy as one of Python, since JSON knows those alone."""
-    whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    return operator.index(value) if whole else value
-
-
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def _check_features(features: tuple[str, ...]) -> None:
-    if features is not None and not isinstance(features, str | tuple | list):
-        raise InputTypeError(f"features must be a tuple of {', '.join(FEATURES)}, not {features!r}")
+def _labels(labels: object) -> dict[int, str]:
+    if not isinstance(labels, Mapping):
+        raise InputTypeError(f"labels must map numbers to names, found {labels!r}")
+    checked = {}
+    for number, label in labels.items():
+        _choice("a name in labels", label, NLI_LABELS)
+        checked[whole_number("a number in labels", number, least=-(2**63))] = label
+    return checked
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, tuple | list) or not all(isinstance(one, str) for one in value):
+        raise InputTypeError(f"{name} must be a tuple of names, found {value!r}")
+    return tuple(value)
+
+
+def _features(features: object) -> tuple[str, ...]:
     if isinstance(features, str) or not features:
         raise InputError(f"features must be a tuple of {', '.join(FEATURES)}, not {features!r}")
-    for name in features:
+    checked = _names("features", features)
+    for name in checked:
         _choice("features", name, FEATURES)
-    if len(set(features)) < len(features):
-        raise InputError(f"features must be distinct, found {', '.join(features)}")
+    if len(set(checked)) < len(checked):
+        raise InputError(f"features must be distinct, found {', '.join(checked)}")
+    return checked

@@ -14,10 +14,11 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.dev import DevSet
 from sbertkit.training.folder import RunFolder
 from sbertkit.training.heads import read_head
+from sbertkit.training.launcher import launch
 from sbertkit.training.objectives import Objective, ObjectiveKind, Softmax, objective_kind
 from sbertkit.training.results import TrainResult
 from sbertkit.training.run import run_training
-from sbertkit.training.setup import Task, is_main_process
+from sbertkit.training.setup import Task
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def train_nli(
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
     kind = objective_kind(objective)
-    folder = RunFolder(output, main=is_main_process())
+    folder = RunFolder(output, main=launch().is_main)
     folder.check(resume=config.resume)
     dev_set = None if dev is None else DevSet.read(dev)
     nli = read_data(data, config)

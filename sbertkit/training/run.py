@@ -18,12 +18,13 @@ from sbertkit.training.checkpoints import Checkpoint
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.folder import RunFolder
 from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.launcher import launch
 from sbertkit.training.model import siamese_model
 from sbertkit.training.model_files import read_model, write_model, write_output
 from sbertkit.training.monitor import Monitor, RunLog, Watched
 from sbertkit.training.records import identity_of, record_of
 from sbertkit.training.results import Quality, TrainResult
-from sbertkit.training.setup import Setup, Task, is_main_process, set_up, trainer_arguments
+from sbertkit.training.setup import Setup, Task, set_up, trainer_arguments
 from sbertkit.training.trainer import SiameseTrainer
 
 logger = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -
         )
         if dist.is_available() and dist.is_initialized():
             dist.barrier()  # others may still read the checkpoints, which go now
-        if is_main_process():
+        if launch().is_main:
             write_output(setup, folder, result)
     except BaseException:
         if not folder.store.steps():  # nothing to resume from
@@ -162,7 +163,7 @@ def _train(
 ) -> tuple[Monitor, RunLog]:
     config, task, encoder = setup.config, setup.task, setup.encoder
     step = 0 if checkpoint is None else checkpoint.step
-    log = RunLog(folder.log if is_main_process() else None, step)
+    log = RunLog(folder.log if launch().is_main else None, step)
     guard = probe = None
     if config.guard:
         probe = Probe(task.data.pairs, _PROBE_PAIRS, config.seed)

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import os
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +15,7 @@ from sbertkit.training.config import TrainConfig, warmup_steps
 from sbertkit.training.dev import DevSet
 from sbertkit.training.examples import Examples, TextTable
 from sbertkit.training.folder import RunFolder
+from sbertkit.training.launcher import launch
 from sbertkit.training.monitor import Plan
 from sbertkit.training.objectives import Objective, ObjectiveKind
 from sbertkit.training.precision import choose_precision
@@ -80,30 +80,21 @@ class Setup:
         return next(self.encoder.network.parameters()).device
 
 
-def is_main_process() -> bool:
-    """Whether this process writes; of several that torchrun started, one does."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
-def _processes() -> int:
-    """How many processes train together, as torchrun says."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
     """The run, ready to begin.
 
     Raises:
         InputError: Data, settings and device do not fit together.
     """
+    processes = launch().processes
     device = next(encoder.network.parameters()).device
     precision = choose_precision(config.precision, device)
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
-    if len(examples) < _processes():
+    if len(examples) < processes:
         raise InputError(
-            f"expected at least one example for each of {_processes()} processes, found "
+            f"expected at least one example for each of {processes} processes, found "
             f"{len(examples)}; start fewer processes"
         )
     order = BatchOrder(
@@ -111,9 +102,9 @@ def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
         table.lengths,
         config.batch_size,
         seed=config.seed,
-        processes=_processes(),
+        processes=processes,
     )
-    per_epoch = len(order) // _processes()
+    per_epoch = len(order) // processes
     updates = -(-per_epoch // config.accumulation)
     total = config.max_steps or max(1, math.ceil(config.epochs * updates))
     warmup, shortened = warmup_steps(config.warmup, total)
@@ -137,7 +128,7 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTra
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder.work),
         max_steps=plan.total,
-        per_device_train_batch_size=config.batch_size,
+        per_device_train_batch_size=setup.order.batch_size,
         gradient_accumulation_steps=config.accumulation,
         learning_rate=config.learning_rate,
         lr_scheduler_type=name,
@@ -148,7 +139,7 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTra
         bf16=setup.precision == "bf16",
         fp16=setup.precision == "fp16",
         use_cpu=on_cpu,
-        ddp_backend="gloo" if on_cpu and _processes() > 1 else None,
+        ddp_backend="gloo" if on_cpu and launch().processes > 1 else None,
         seed=config.seed,
         logging_steps=max(1, plan.total // _LOG_ROWS),
         logging_nan_inf_filter=False,

@@ -48,6 +48,6 @@ def objective_kind(name: str) -> ObjectiveKind:
     Raises:
         InputError: There is none.
     """
-    if name not in OBJECTIVES:
+    if not isinstance(name, str) or name not in OBJECTIVES:
         raise InputError(f"objective must be one of {', '.join(OBJECTIVES)}, not {name!r}")
     return OBJECTIVES[name]
