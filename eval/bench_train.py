@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import transformers
 from datasets import Dataset
-from nli_runs import OWN_CODE
+from measured import WEIGHTS
 from recording import median_ratio, record
 from sentence_transformers import (
     SentenceTransformer,
@@ -149,7 +149,7 @@ def main() -> None:
     for batch_size in arguments.batches:
         figures[f"batch_{batch_size}"] = compare(data, batch_size, arguments.runs)
         print(figures[f"batch_{batch_size}"], flush=True)
-    record("train", [*OWN_CODE, "eval/bench_train.py"], figures)
+    record("train", [*WEIGHTS, "eval/bench_train.py"], figures)
 
 
 if __name__ == "__main__":

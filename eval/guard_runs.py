@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from nli_runs import TRAINING
+from measured import GUARD
 from recording import RESULTS, Pieces, data_folder
 
 from sbertkit import TrainConfig, TrainingStopped, train_nli
@@ -102,9 +102,7 @@ def main() -> None:
     root = data_folder("nli/snli/train_part.jsonl.gz") / "nli"
     logging.disable(logging.WARNING)
     transformers.utils.logging.disable_progress_bar()
-    pieces = Pieces(
-        "guard", [TRAINING, "sbertkit/encoder", "eval/guard_runs.py"], arguments.results
-    )
+    pieces = Pieces("guard", [*GUARD, "eval/guard_runs.py"], arguments.results)
     settings = {
         "base": Path(arguments.base).resolve().name,
         "steps": arguments.steps,

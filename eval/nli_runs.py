@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from measured import WEIGHTS
 from nli_peer import RANKING, SOFTMAX, PeerRecipe, Trained, train_peer
 
 from sbertkit import Encoder, TrainConfig, evaluate_sts, train_nli
@@ -16,27 +17,7 @@ from sbertkit.metrics import effective_rank, mean_random_cosine, uniformity
 FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
 SETS = ("stsb", "sts12", "sts13", "sts14", "sick")
 
-TRAINING = "sbertkit/training except card.py curves.py markdown.py"
-OWN_CODE = [
-    *(
-        f"sbertkit/training/{name}"
-        for name in (
-            "batches.py",
-            "config.py",
-            "examples.py",
-            "model.py",
-            "objectives",
-            "precision.py",
-            "setup.py",
-            "trainer.py",
-        )
-    ),
-    *(
-        f"sbertkit/encoder/{name}.py"
-        for name in ("batching", "network", "pooling", "tokenization", "transformer")
-    ),
-    "eval/nli_runs.py",
-]
+OWN_CODE = [*WEIGHTS, "eval/nli_runs.py"]
 PEER_CODE = ["eval/nli_runs.py", "eval/nli_peer.py"]
 """What decides the results of our runs and of theirs."""
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nli_runs import TRAINING
+from measured import RESUMING
 from recording import RESULTS, Pieces, data_folder
 from safetensors.torch import load_file
 
@@ -153,8 +153,7 @@ def main() -> None:
         train(arguments.child, arguments.only[0], arguments.rows, resume=arguments.resume)
         return
     data_folder("nli/snli/train_part.jsonl.gz")
-    measured = [TRAINING, "sbertkit/encoder", "eval/resume_runs.py"]
-    pieces = Pieces("resume", measured, arguments.results)
+    pieces = Pieces("resume", [*RESUMING, "eval/resume_runs.py"], arguments.results)
     settings = {"rows": arguments.rows, "kills": arguments.kills, "seed": arguments.seed}
     for precision in arguments.only:
         if pieces.known(precision, settings) is None:

@@ -23,6 +23,7 @@ _REASONS = {
     errno.EROFS: "the file system is read-only; choose another place",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another place",
     errno.EEXIST: "a part of the path is a file, not a folder; choose another place",
+    errno.ENOTEMPTY: "something else has been put there meanwhile; move that away, then go on",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
@@ -152,10 +153,14 @@ def staged_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def staged_folder(path: Path) -> Iterator[Path]:
+def staged_folder(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yields a temporary folder beside `path`, which takes the place of `path` at the end.
 
     An error inside the block removes the temporary folder and leaves `path` as it was.
+
+    Args:
+        path: The folder to make.
+        replace: Whether it may take the place of a folder that is not empty.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with made_parents(path):
@@ -164,7 +169,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
             temporary.mkdir()
             yield temporary
             sync_tree(temporary)
-            swap_folder(temporary, path)
+            (swap_folder if replace else _place_folder)(temporary, path)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -183,6 +188,14 @@ def swap_folder(new: Path, path: Path) -> None:
         raise
     sync_folder(path.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _place_folder(new: Path, path: Path) -> None:
+    """Moves the folder `new` to `path`, where nothing stands, or an empty folder."""
+    if os.name == "nt" and path.is_dir():
+        path.rmdir()  # POSIX renames over an empty folder, and over no other
+    new.rename(path)
+    sync_folder(path.parent)
 
 
 def sha256_file(path: Path) -> str:

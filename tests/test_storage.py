@@ -206,6 +206,23 @@ def test_a_failed_staged_folder_leaves_the_old_one(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model", "model/old"]
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_staged_folder_may_be_told_to_replace_nothing(tmp_path: Path, empty: bool) -> None:
+    path = tmp_path / "a" / "model"
+    if empty:
+        path.mkdir(parents=True)
+    with staged_folder(path, replace=False) as folder:
+        (folder / "first").touch()
+    assert names(tmp_path) == ["a", "a/model", "a/model/first"]
+    with (
+        pytest.raises(StorageError, match="something else has been put there meanwhile"),
+        storage_errors(path),
+        staged_folder(path, replace=False) as folder,
+    ):
+        (folder / "second").touch()
+    assert names(tmp_path) == ["a", "a/model", "a/model/first"]
+
+
 def test_a_swap_that_fails_half_way_puts_the_old_folder_back(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "old").touch()

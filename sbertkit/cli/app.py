@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prog_name="sbertkit",
             standalone_mode=False,
         )
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where standard output was closed
+            sys.stdout.flush()
     except SbertkitError as error:
         click.echo(f"sbertkit: error: {without_controls(str(error))}", err=True)
         status = 1

@@ -52,10 +52,7 @@ def train_nli(
       sbertkit train-nli snli_train.jsonl.gz --base bert-base-uncased -o models/nli --dev stsb.tsv
       sbertkit train-nli snli.jsonl --base models/mine -o models/nli --objective softmax --resume
     """
-    if require_gain and recipe["dev"] is None:
-        raise click.UsageError("--require-gain needs --dev")
-    if seeds is not None and ablate is not None:
-        raise click.UsageError("--seeds and --ablate do not go together")
+    _refuse_idle(click.get_current_context())
     from sbertkit.training.launcher import launch
     from sbertkit.training.series import Recipe, ablate_pooling, train_seeds
 
@@ -76,6 +73,29 @@ def train_nli(
     if require_gain and any(gain is None or gain <= 0 for gain in gains):
         click.echo("sbertkit: error: the dev score did not rise (--require-gain)", err=True)
         sys.exit(1)
+
+
+def _refuse_idle(context: click.Context) -> None:
+    """Refuses options that would do nothing beside the others, so that nobody trusts in them."""
+    given = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if "dev" not in given:
+        for name in ("require_gain", "patience", "drop_overlap"):
+            if name in given:
+                raise click.UsageError(f"{_flag(name)} needs --dev")
+    for first, second in (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling")):
+        if {first, second} <= given:
+            raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
+    for name, objective in (("features", "softmax"), ("temperature", "contrastive")):
+        if name in given and context.params["objective"] != objective:
+            raise click.UsageError(f"{_flag(name)} needs --objective {objective}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _train_one(recipe: "Recipe", output: str) -> "TrainResult":

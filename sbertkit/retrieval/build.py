@@ -20,9 +20,9 @@ from sbertkit.data.streams import STDIN, source_name
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
+from sbertkit.lock import writer_lock
 from sbertkit.progress import track
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
-from sbertkit.retrieval.lock import writer_lock
 from sbertkit.retrieval.manifest import EncoderEntry, FileEntry, Manifest, SegmentEntry
 from sbertkit.retrieval.target import check_target, generation_of, new_segment, sync_tree
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors

@@ -229,7 +229,7 @@ def _limits(record: Mapping[str, Any]) -> str:
 def _versions(record: Mapping[str, Any]) -> str:
     rows = [(code(name), code(version)) for name, version in _items(record, "versions")]
     rows.append(("machine", code(record.get("machine"))))
-    rows.append(("fingerprint of the base", code(record.get("base_fingerprint"))))
+    rows.append(("fingerprint of the base", code((record.get("identity") or {}).get("base"))))
     return table(("what", "version"), rows)
 
 

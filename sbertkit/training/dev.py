@@ -11,6 +11,7 @@ import numpy as np
 from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
 from sbertkit.metrics import Interval, row_cosines, spearman, spearman_interval
 from sbertkit.storage import sha256_file
 
@@ -41,10 +42,17 @@ class DevSet:
         """The pairs of a file for `read_sts`, from its split ``dev`` where it has several.
 
         Raises:
-            InputError: See `read_sts`.
+            InputError: All scores are equal, or see `read_sts`.
             MissingFile: The file does not exist.
         """
-        return cls(read_sts(path, prefer=_SPLITS), sha256_file(Path(path)))
+        pairs = read_sts(path, prefer=_SPLITS)
+        scores = {pair.score for pair in pairs.pairs}
+        if len(scores) < 2:
+            raise InputError(
+                f"{pairs.source}: expected pairs with different scores as dev set, found "
+                f"{len(pairs.pairs)} with the score {scores.pop():g}; they allow no correlation"
+            )
+        return cls(pairs, sha256_file(Path(path)))
 
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
         """The score of an encoder; it is put in evaluation mode."""

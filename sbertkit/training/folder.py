@@ -5,11 +5,13 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sbertkit.arguments import output_folder
 from sbertkit.errors import InputError
+from sbertkit.lock import writer_lock
 from sbertkit.storage import made_parents, storage_errors
 from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
 from sbertkit.training.results import LOG_FILE
@@ -17,6 +19,8 @@ from sbertkit.training.results import LOG_FILE
 _LOG = logging.getLogger(__name__)
 
 _SETTINGS = "run.json"
+TRACKERS = "runs"
+"""Where tensorboard writes, below the folder of a run."""
 
 
 class RunFolder:
@@ -53,6 +57,21 @@ class RunFolder:
         """Whether there is a run to resume."""
         with storage_errors(self.work):
             return (self.work / _SETTINGS).is_file()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other runs away from the output for the block.
+
+        The folders above the output are made; those it made go again when the block fails.
+
+        Raises:
+            StorageError: Another run holds it, or the place cannot be written to.
+        """
+        if not self._main:
+            yield
+            return
+        with made_parents(self.output), writer_lock(self.output):
+            yield
 
     def check(self, *, resume: bool) -> None:
         """Nothing, where there is a run to resume if and only if that is asked for.
@@ -95,9 +114,9 @@ class RunFolder:
             self._sweep()
             return self._last_whole()
         if self._main:
-            with made_parents(self.work), storage_errors(self.work):
+            with storage_errors(self.work):
                 self.discard()  # what a kill left before the run was known
-                self.work.mkdir()  # fails where another process was faster
+                self.work.mkdir()
                 try:
                     self.store.folder.mkdir()
                     write_json(self.work / _SETTINGS, identity)
@@ -107,9 +126,18 @@ class RunFolder:
         return None
 
     def discard(self) -> None:
-        """Removes the unfinished run, if it is of no more use: finished, or without checkpoint."""
-        if self._main:
-            shutil.rmtree(self.work, ignore_errors=True)
+        """Removes the unfinished run, if it is of no more use: finished, or without checkpoint.
+
+        What others have put into its folder stays, and so does the folder then.
+        """
+        if not self._main:
+            return
+        for folder in (self.store.folder, self.work / TRACKERS):
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            for file in (*self.work.glob(f".{_SETTINGS}.*"), self.log, self.work / _SETTINGS):
+                file.unlink(missing_ok=True)
+            self.work.rmdir()
 
     def _is_foreign(self) -> bool:
         """Whether something stands at `work` that no run has left there."""
@@ -134,13 +162,13 @@ class RunFolder:
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{path} cannot be read ({error}); begin the run anew") from error
         now = json.loads(json.dumps(identity))
-        moved = _changes(known.pop("environment", None), now.pop("environment", None))
+        moved = differences(known.pop("environment", {}), now.pop("environment", {}))
         if moved:
             _LOG.warning(
                 "the run was begun elsewhere (%s): weights may differ in their last bits",
                 "; ".join(moved),
             )
-        changes = _changes(known, now)
+        changes = differences(known, now)
         if changes:
             raise InputError(
                 f"the run at {self.work} cannot be resumed, since it was begun with other data or "
@@ -169,17 +197,17 @@ class RunFolder:
         return None
 
 
-def _changes(known: Any, now: Any, name: str = "") -> list[str]:
-    """What differs, by name."""
+def differences(known: Any, now: Any, name: str = "") -> list[str]:
+    """What differs between two identities of runs, a line for each, by name."""
     if isinstance(known, dict) and isinstance(now, dict):
         changes = []
         for key in sorted({*known, *now}):
             where = f"{name}.{key}" if name else key
-            changes += _changes(known.get(key), now.get(key), where)
+            changes += differences(known.get(key), now.get(key), where)
         return changes
     if isinstance(known, list) and isinstance(now, list) and len(known) == len(now):
         pairs = enumerate(zip(known, now, strict=True), 1)
-        return [change for n, (a, b) in pairs for change in _changes(a, b, f"{name} {n}")]
+        return [change for n, (a, b) in pairs for change in differences(a, b, f"{name} {n}")]
     if known == now:
         return []
     return [f"{name.removeprefix('settings.')} was {_short(known)}, is {_short(now)}"]

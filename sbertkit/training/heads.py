@@ -62,13 +62,18 @@ def read_head(folder: Path) -> Softmax | None:
         config = json.loads((place / _CONFIG).read_bytes())
         features, labels = config["features"], config["labels"]
         dim = whole_number("dim", config["dim"])
+        shape = (len(NLI_LABELS), len(features) * dim)
         if tuple(labels) != NLI_LABELS or not set(features) <= set(FEATURES):
             raise ValueError(
                 f"expected the labels {', '.join(NLI_LABELS)} and known features, found {labels} "
                 f"and {features}"
             )
-        head = Softmax(dim, features)
         weights = load_file(place / _WEIGHTS)
+        if tuple(weights["head.weight"].shape) != shape:  # before memory for so many is taken
+            raise ValueError(
+                f"expected weights of shape {shape}, found {tuple(weights['head.weight'].shape)}"
+            )
+        head = Softmax(dim, features)
         if not all(tensor.isfinite().all() for tensor in weights.values()):
             raise ValueError("weights that are not finite")
         head.load_state_dict(weights)

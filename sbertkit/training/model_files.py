@@ -10,13 +10,10 @@ from sbertkit.encoder.saving import write_encoder
 from sbertkit.storage import staged_folder, storage_errors
 from sbertkit.training.card import model_card
 from sbertkit.training.curves import draw_curves
-from sbertkit.training.folder import RunFolder
+from sbertkit.training.folder import TRACKERS, RunFolder
 from sbertkit.training.heads import read_head, write_head
 from sbertkit.training.results import LOG_FILE, TrainResult
 from sbertkit.training.setup import Setup
-
-_TRACKERS = "runs"
-"""Where tensorboard writes, below the folder of a run."""
 
 
 def write_model(setup: Setup, folder: Path) -> None:
@@ -45,7 +42,8 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
     """Writes the trained model with its card, curves and log to the output, in one step.
 
     Raises:
-        StorageError: The disk is full or the like; nothing is at the output then.
+        StorageError: The disk is full, something has been put at the output meanwhile, or the
+            like; the output is then as it was.
     """
 
     def add(place: Path) -> None:
@@ -53,8 +51,8 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
         (place / "README.md").write_text(model_card(result.record), encoding="utf-8")
         (place / "curves.svg").write_text(draw_curves(result.log), encoding="utf-8")
         shutil.copyfile(folder.log, place / LOG_FILE)
-        if (folder.work / _TRACKERS).is_dir():
-            shutil.copytree(folder.work / _TRACKERS, place / _TRACKERS)
+        if (folder.work / TRACKERS).is_dir():
+            shutil.copytree(folder.work / TRACKERS, place / TRACKERS)
 
-    with storage_errors(folder.output), staged_folder(folder.output) as staged:
+    with storage_errors(folder.output), staged_folder(folder.output, replace=False) as staged:
         write_encoder(setup.encoder, staged, lineage=result.record, add=add)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sbertkit.data.named import find_named, named_nli
-from sbertkit.data.nli import NliSet, read_nli
+from sbertkit.data.nli import NliSet, check_pairs, read_nli
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.dev import DevSet
 from sbertkit.training.folder import RunFolder
@@ -19,6 +19,7 @@ from sbertkit.training.objectives import Objective, ObjectiveKind, Softmax, obje
 from sbertkit.training.results import TrainResult
 from sbertkit.training.run import run_training
 from sbertkit.training.setup import Task
+from sbertkit.training.surroundings import own_surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -59,20 +60,49 @@ def train_nli(
     Raises:
         InputError: Data, base, output or settings are refused; nothing is written then.
         TrainingStopped: The guard ended the run; the last good checkpoint is kept.
-        StorageError: The disk is full or the like; the last checkpoint is whole.
+        StorageError: Another run writes to the output, the disk is full or the like; the last
+            checkpoint is whole.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
-    kind = objective_kind(objective)
+    check_recipe(objective, dev, config)
     folder = RunFolder(output, main=launch().is_main)
-    folder.check(resume=config.resume)
+    with own_surroundings(), folder.held():
+        folder.check(resume=config.resume)
+        prepared = prepare(base, data, pooling=pooling, objective=objective, dev=dev, config=config)
+        return run_training(prepared.encoder, prepared.task, folder, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a run begins with.
+
+    Attributes:
+        encoder: The base, not trained yet.
+        task: What it is trained on.
+    """
+
+    encoder: Encoder
+    task: Task
+
+
+def prepare(
+    base: str | os.PathLike[str],
+    data: Paths | NliSet | None,
+    *,
+    pooling: str | None,
+    objective: str,
+    dev: str | os.PathLike[str] | None,
+    config: TrainConfig,
+) -> Prepared:
+    """Reads data and base; arguments and errors are those of `train_nli`."""
+    kind = objective_kind(objective)
     dev_set = None if dev is None else DevSet.read(dev)
     nli = read_data(data, config)
     kept = _Kept(nli, 0) if dev_set is None else _without_overlap(nli, dev_set, config)
-    wanted = kind.normalize if config.normalize is None else config.normalize
     encoder = Encoder.load(
         base,
         pooling=pooling,
-        normalize=wanted,
+        normalize=kind.normalize if config.normalize is None else config.normalize,
         max_tokens=config.max_tokens,
         device=config.device,
         trust_remote_code=config.trust_remote_code,
@@ -84,7 +114,23 @@ def train_nli(
         dropped=kept.dropped,
         dev=dev_set,
     )
-    return run_training(encoder, task, folder, config)
+    return Prepared(encoder, task)
+
+
+def check_recipe(objective: str, dev: object, config: TrainConfig) -> None:
+    """Nothing, if the settings go together.
+
+    Raises:
+        InputError: They do not, or there is no such objective.
+        InputTypeError: No `TrainConfig`.
+    """
+    objective_kind(objective)
+    if not isinstance(config, TrainConfig):
+        raise InputTypeError(f"config must be a TrainConfig, found {type(config).__name__}")
+    if dev is None and config.patience is not None:
+        raise InputError("patience (--patience) counts dev scores: give a dev set (--dev)")
+    if dev is None and config.drop_overlap:
+        raise InputError("drop_overlap (--drop-overlap) needs a dev set (--dev)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +142,7 @@ class _Kept:
 def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
     """The labelled pairs that `train_nli` would train on; see there."""
     if isinstance(data, NliSet):
+        check_pairs(data.pairs)
         return data
     labels = config.labels
     if data is None:

@@ -2,48 +2,72 @@
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from sbertkit.encoder import Encoder
+from sbertkit.training.config import TrainConfig
 from sbertkit.training.monitor import Monitor
 from sbertkit.training.objectives import Softmax
+from sbertkit.training.precision import choose_precision
 from sbertkit.training.results import Quality
-from sbertkit.training.setup import Setup
+from sbertkit.training.setup import Setup, Task
 
 
-def identity_of(setup: Setup) -> dict[str, Any]:
-    """What a resumed run must share with its beginning."""
-    task, config = setup.task, setup.config
-    if task.data.sources:
-        data: Any = [
-            {"file": Path(source.source).name, "sha256": source.sha256}
-            for source in task.data.sources
-        ]
-    else:
-        digest = hashlib.sha256(repr(task.data.pairs).encode("utf-8", "surrogatepass"))
-        data = [{"sha256": digest.hexdigest()}]
+def identity_of(encoder: Encoder, task: Task, config: TrainConfig) -> dict[str, Any]:
+    """What decides the weights: a resumed run must share it with its beginning.
+
+    Args:
+        encoder: The base, not trained yet.
+        task: What is trained.
+        config: All settings.
+    """
+    device = next(encoder.network.parameters()).device
     return {
-        "base": setup.encoder.fingerprint,
+        "base": encoder.fingerprint,
+        "pooling": encoder.pooling,
         "objective": task.kind.name,
-        "data": data,
+        "data": _data(task),
         "dev": None if task.dev is None else task.dev.sha256,
-        "settings": {**config.identity(), "precision": setup.precision},
-        "device": setup.device.type,
-        "environment": _environment(),
+        "settings": {**config.identity(), "precision": choose_precision(config.precision, device)},
+        "device": device.type,
     }
 
 
-def _environment() -> dict[str, Any]:
+def _data(task: Task) -> list[dict[str, str]]:
+    """Hashes of the files, or of the pairs themselves where they are not those of the files."""
+    data = task.data
+    read = sum(source.rows for source in data.sources)
+    if data.sources and read == len(data.pairs) + task.dropped:
+        return [
+            {"file": Path(source.source).name, "sha256": source.sha256} for source in data.sources
+        ]
+    digest = hashlib.sha256(repr([tuple(pair) for pair in data.pairs]).encode())
+    return [{"sha256": digest.hexdigest()}]
+
+
+def environment() -> dict[str, Any]:
     """What may move the last bits of the weights, but is no reason to refuse."""
     names = ("torch", "transformers", "sentence-transformers")
     return {**{name: version(name) for name in names}, "threads": torch.get_num_threads()}
 
 
-def record_of(setup: Setup, monitor: Monitor, before: Quality, after: Quality) -> dict[str, Any]:
-    """The record of a finished run, as JSON can hold it; it goes into ``sbertkit.json``."""
+def record_of(
+    setup: Setup, identity: Mapping[str, Any], monitor: Monitor, before: Quality, after: Quality
+) -> dict[str, Any]:
+    """The record of a finished run, as JSON can hold it; it goes into ``sbertkit.json``.
+
+    Args:
+        setup: The run.
+        identity: What `identity_of` gave before training.
+        monitor: Watched it.
+        before: The base.
+        after: The trained encoder.
+    """
     task, encoder, progress = setup.task, setup.encoder, monitor.progress
     dev = task.dev
     head = isinstance(task.objective, Softmax)
@@ -76,7 +100,8 @@ def record_of(setup: Setup, monitor: Monitor, before: Quality, after: Quality) -
             "split": dev.pairs.split,
             "pairs": len(dev.pairs.pairs),
         },
-        "settings": {**setup.config.identity(), "precision": setup.precision},
+        "identity": {key: value for key, value in identity.items() if key != "settings"},
+        "settings": identity["settings"],
         "steps": monitor.steps,
         "best_step": progress.best_step,
         "seconds": round(progress.seconds, 1),
@@ -85,7 +110,7 @@ def record_of(setup: Setup, monitor: Monitor, before: Quality, after: Quality) -
         "max_tokens": encoder.max_tokens,
         "before": before.to_dict(),
         "after": after.to_dict(),
-        "versions": {"sbertkit": version("sbertkit"), **_environment()},
+        "versions": {"sbertkit": version("sbertkit"), **environment()},
         "machine": f"{platform.machine()}, {setup.device.type}, {torch.get_num_threads()} threads",
         "note": None,
     }

@@ -22,7 +22,7 @@ from sbertkit.training.launcher import launch
 from sbertkit.training.model import siamese_model
 from sbertkit.training.model_files import read_model, write_model, write_output
 from sbertkit.training.monitor import Monitor, RunLog, Watched
-from sbertkit.training.records import identity_of, record_of
+from sbertkit.training.records import environment, identity_of, record_of
 from sbertkit.training.results import Quality, TrainResult
 from sbertkit.training.setup import Setup, Task, set_up, trainer_arguments
 from sbertkit.training.trainer import SiameseTrainer
@@ -53,12 +53,14 @@ def run_training(
 def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -> TrainResult:
     setup = set_up(encoder, task, config)
     before = _quality(setup)
+    _check_start(before.reading, encoder)
     if config.guard and (fault := wrong_order(before.reading)) is not None:
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
             "from premises by a word or so, switch the guard off (--no-guard)"
         )
-    checkpoint = folder.begin(identity_of(setup), resume=config.resume)
+    identity = identity_of(encoder, task, config)
+    checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
         monitor, log = _train(setup, folder, checkpoint)
         _check_end(monitor, folder)
@@ -68,7 +70,7 @@ def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -
         if monitor.guard is not None and monitor.guard.suspicious:
             monitor.verdict = monitor.guard.judge(after.reading, settled=True)
             _check_end(monitor, folder)
-        record = record_of(setup, monitor, before.quality, after.quality)
+        record = record_of(setup, identity, monitor, before.quality, after.quality)
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
         )
@@ -88,6 +90,15 @@ def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -
             100 * (before.quality.spearman or 0.0),
         )
     return result
+
+
+def _check_start(reading: Reading, encoder: Encoder) -> None:
+    """Refuses a base or data from which nothing can be learned."""
+    if reading.random_cosine is None:
+        raise InputError(
+            f"expected texts that {encoder.options.model} tells apart, found zero vectors alone, "
+            "or one text that is premise and hypothesis of every pair; check the base and the data"
+        )
 
 
 @contextmanager
@@ -176,13 +187,15 @@ def _train(
         if checkpoint is not None:
             monitor.steps = checkpoint.step
             monitor.restore(checkpoint.state)
+        # Made in any case: with it several processes meet, and may wait for each other later.
+        arguments = trainer_arguments(setup, folder)
         if checkpoint is not None and monitor.is_done:  # killed between last step and end
             read_model(setup, checkpoint.model)
             return monitor, log
         model = siamese_model(encoder, task.objective)
         trainer = SiameseTrainer(
             model,
-            trainer_arguments(setup, folder),
+            arguments,
             order=setup.order,
             collator=Collator(setup.examples, setup.table, encoder.padder, task.objective),
             store=folder.store,

@@ -4,19 +4,23 @@ import json
 import logging
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.data.nli import NliSet
+from sbertkit.encoder.pooling import KINDS
 from sbertkit.encoder.saving import LINEAGE_FILE
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.nli import Paths, read_data, train_nli
+from sbertkit.training.folder import RunFolder, differences
+from sbertkit.training.launcher import launch
+from sbertkit.training.nli import Paths, check_recipe, prepare, read_data, train_nli
+from sbertkit.training.records import identity_of
 from sbertkit.training.results import TrainResult
+from sbertkit.training.surroundings import own_surroundings
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +68,11 @@ def train_seeds(
     Raises:
         InputError: No seed, one twice, or see `train_nli`.
     """
+    if not isinstance(seeds, Iterable):
+        raise InputTypeError(f"seeds must be whole numbers, found {seeds!r}")
     numbers = [whole_number("a seed", seed, least=0) for seed in seeds]
     if not numbers or len(set(numbers)) < len(numbers):
-        raise InputError(f"seeds must be distinct whole numbers, found {list(seeds)}")
+        raise InputError(f"seeds must be distinct whole numbers, found {numbers}")
     changes = {
         f"seed-{seed}": replace(recipe, config=replace(recipe.config, seed=seed))
         for seed in numbers
@@ -82,10 +88,14 @@ def ablate_pooling(
     """One run a pooling with the same budget, in a folder of its name below the output.
 
     Raises:
-        InputError: See `train_nli`.
+        InputError: An unknown pooling, one twice or none, or see `train_nli`.
     """
-    changes = {name: replace(recipe, pooling=name) for name in poolings}
-    return dict(zip(poolings, _train_all(recipe, changes, output), strict=True))
+    names = [poolings] if isinstance(poolings, str) else list(poolings)
+    known = all(isinstance(name, str) and name in KINDS for name in names)
+    if not known or not names or len(set(names)) < len(names):
+        raise InputError(f"poolings must be distinct ones of {', '.join(KINDS)}, found {names}")
+    changes = {name: replace(recipe, pooling=name) for name in names}
+    return dict(zip(names, _train_all(recipe, changes, output), strict=True))
 
 
 def spread(
@@ -101,9 +111,11 @@ def spread(
 def _train_all(
     recipe: Recipe, runs: Mapping[str, Recipe], output: str | os.PathLike[str]
 ) -> list[TrainResult]:
+    check_recipe(recipe.objective, recipe.dev, recipe.config)
     folder = output_folder(output)
     resume = recipe.config.resume
-    if not resume and folder.is_dir() and any(folder.iterdir()):
+    fresh = launch().is_main and not resume
+    if fresh and folder.is_dir() and any(folder.iterdir()):
         raise InputError(
             f"{folder} is there already and not empty; choose a new folder, remove it, or continue "
             "with resume (--resume)"
@@ -113,7 +125,8 @@ def _train_all(
     for name, run in runs.items():
         place = folder / name
         if resume and (place / LINEAGE_FILE).is_file():
-            results.append(_finished(place, run))
+            with own_surroundings():
+                results.append(_finished(place, run, data))
             continue
         unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
@@ -131,25 +144,27 @@ def _train_all(
     return results
 
 
-def _finished(folder: Path, run: Recipe) -> TrainResult:
+def _finished(folder: Path, run: Recipe, data: NliSet) -> TrainResult:
     """The result of a run that is done already.
 
     Raises:
-        InputError: It was made with other settings.
+        InputError: It was made from another base, or with other data or settings.
     """
     result = TrainResult.read(folder)
-    known = dict(result.record["settings"])
-    wanted = run.config.identity()
-    wanted = json.loads(json.dumps(wanted))
-    # The record has the precision that "auto" came to.
-    changed = [name for name in wanted if name != "precision" and known.get(name) != wanted[name]]
-    recipe = {"objective": run.objective, "base": os.fspath(run.base)}
-    if run.pooling is not None:
-        recipe["pooling"] = run.pooling
-    changed += [name for name, value in recipe.items() if result.record.get(name) != value]
-    if changed:
+    prepared = prepare(
+        run.base,
+        data,
+        pooling=run.pooling,
+        objective=run.objective,
+        dev=run.dev,
+        config=run.config,
+    )
+    wanted = json.loads(json.dumps(identity_of(prepared.encoder, prepared.task, run.config)))
+    known = {**result.record.get("identity", {}), "settings": result.record["settings"]}
+    changes = differences(known, wanted)
+    if changes:
         raise InputError(
-            f"{folder} was trained with other settings ({', '.join(changed)}); choose another "
-            "folder for this series"
+            f"{folder} was trained with other data or settings: {'; '.join(changes)}; give those "
+            "again, or choose another folder for this series"
         )
     return result

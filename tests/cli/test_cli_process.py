@@ -36,6 +36,18 @@ def test_neither_import_nor_help_loads_a_heavy_library(code: str) -> None:
     assert "loaded: []" in ran.stdout
 
 
+def test_a_closed_standard_output_is_no_error() -> None:
+    code = "import os, sys\nos.close(1)\nos.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "-m", "sbertkit", "--help"],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_a_reader_who_has_enough_is_no_error_to_tell(tmp_path: Path, tiny_encoder: Encoder) -> None:
     from sbertkit import SearchIndex
 

@@ -413,9 +413,14 @@ def test_the_class_names_of_a_table_are_its_mapping(tmp_path: Path) -> None:
     assert result.skipped == 2
 
 
-def test_the_callers_mapping_comes_before_the_class_names(tmp_path: Path) -> None:
+def test_the_callers_mapping_comes_before_the_class_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = write_classes(tmp_path / "x.parquet", [0, 1], ["contradiction", "entailment"])
     assert only_labels(read_nli(path, labels=ORDER)) == ["entailment", "neutral"]
+    said = caplog.messages[0]
+    assert "x.parquet" in said
+    assert "not the file's own (contradiction, entailment)" in said
 
 
 def test_a_class_that_is_none_of_the_three_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 from children import Child
 from index_cases import contents, documents, ids_of, state
 
-from sbertkit import Encoder, SearchIndex
+from sbertkit import Encoder, SearchIndex, lock
 from sbertkit.errors import DamagedIndex, InputError, StorageError
-from sbertkit.retrieval import default_index_path, lock
-from sbertkit.retrieval.lock import lock_path, writer_lock
+from sbertkit.lock import lock_path, writer_lock
+from sbertkit.retrieval import default_index_path
 
 CORPUS = documents(12)
 

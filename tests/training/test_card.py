@@ -26,7 +26,7 @@ READING = {
 }
 RECORD: dict[str, Any] = {
     "base": "google-bert/bert-base-uncased",
-    "base_fingerprint": "0123abcd",
+    "identity": {"base": "0123abcd"},
     "pooling": "mean",
     "normalized": True,
     "objective": "softmax",
@@ -73,7 +73,7 @@ def with_text(text: str) -> dict[str, Any]:
     """The record with a text wherever a user can put one."""
     return RECORD | {
         "base": text,
-        "base_fingerprint": text,
+        "identity": {"base": text},
         "pooling": text,
         "objective": text,
         "labels": [text],

@@ -341,8 +341,9 @@ def test_a_place_that_cannot_be_written_is_a_storage_error(tmp_path: Path, name:
 
     def begin() -> None:
         folder = RunFolder(tmp_path / name)
-        folder.check(resume=False)
-        folder.begin(IDENTITY, resume=False)
+        with folder.held():
+            folder.check(resume=False)
+            folder.begin(IDENTITY, resume=False)
 
     with pytest.raises(StorageError, match="cannot write"):
         begin()
@@ -373,3 +374,42 @@ def test_a_foreign_folder_of_the_name_that_a_run_needs_is_refused(tmp_path: Path
     with pytest.raises(InputError, match="is no unfinished run"):
         folder.check(resume=False)
     assert (tmp_path / "out.run" / "mine.txt").read_text() == "precious"
+
+
+def test_what_others_put_into_the_folder_of_a_run_stays(folder: RunFolder) -> None:
+    write(folder, 10)
+    folder.log.touch()
+    (folder.work / "runs").mkdir()
+    (folder.work / "notes.txt").write_text("mine")
+    folder.discard()
+    assert [path.name for path in folder.work.iterdir()] == ["notes.txt"]
+
+
+def test_an_output_is_held_by_one_run(tmp_path: Path) -> None:
+    first, second = RunFolder(tmp_path / "out"), RunFolder(tmp_path / "out")
+    with first.held():
+        with (
+            pytest.raises(StorageError, match=r"another process is writing .*out: pid \d+ on "),
+            second.held(),
+        ):
+            pass
+        with RunFolder(tmp_path / "other").held(), RunFolder(tmp_path / "out", main=False).held():
+            pass
+    with second.held():
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_fails_leaves_no_folders_above_its_output(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "a" / "b" / "out")
+
+    def fail() -> None:
+        with folder.held():
+            assert (tmp_path / "a" / "b").is_dir()
+            folder.begin(IDENTITY, resume=False)
+            folder.discard()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert list(tmp_path.iterdir()) == []

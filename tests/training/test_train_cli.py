@@ -13,10 +13,10 @@ from training_cases import contents, quick_runs, rows, weight_bytes, write_dev, 
 
 from sbertkit.cli import main
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training import TrainConfig, TrainResult, classify_pairs, train_nli
 from sbertkit.training.monitor import Monitor
-from sbertkit.training.series import Recipe, spread, train_seeds
+from sbertkit.training.series import Recipe, ablate_pooling, spread, train_seeds
 
 
 class Ran(NamedTuple):
@@ -180,7 +180,14 @@ def test_without_data_the_hub_is_asked(run: Run, tiny_bert: Path, tmp_path: Path
     "arguments",
     [
         ["--require-gain"],
+        ["--patience", "2"],
+        ["--drop-overlap"],
         ["--seeds", "1", "--ablate", "pooling"],
+        ["--seeds", "1", "--seed", "2"],
+        ["--ablate", "pooling", "--pooling", "mean"],
+        ["--features", "u,v"],
+        ["--features", "u,v", "--objective", "contrastive"],
+        ["--temperature", "0.1", "--objective", "softmax"],
         ["--seeds", "one"],
         ["--ablate", "base"],
         ["--objective", "triplet"],
@@ -271,6 +278,13 @@ def test_a_series_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
     assert not [name for name in changed if "seed-1" in name or "safetensors" in name]
     assert "learning_rate" in one_line(run(*series, "--resume", "--lr", "3e-4"))
     assert "objective" in one_line(run(*series, "--resume", "--objective", "softmax"))
+    assert "dev was" in one_line(run("--seeds", "1,2,3", "--resume"))
+    write_dev(tmp_path / "dev.tsv", [("neutral", "x", "y"), ("entailment", "x", "z")])
+    assert "dev was" in one_line(run(*series, "--resume"))
+    write_dev(tmp_path / "dev.tsv")
+    assert "base was" in one_line(run(*series, "--resume", "--base", "models/out/seed-1"))
+    write_nli(tmp_path / "pairs.jsonl", rows(7))
+    assert "data 1.sha256 was" in one_line(run(*series, "--resume"))
     assert contents(tmp_path / "models") == after
 
 
@@ -286,6 +300,26 @@ def test_poolings_are_compared_in_a_table(run: Run, tmp_path: Path) -> None:
         assert after is not None
         assert table[name][1].startswith(f"{100 * after:.2f}")
         assert Encoder.load(f"models/out/{name}", device="cpu").pooling == name
+
+
+@pytest.mark.parametrize(
+    "poolings", [[], ["mean", "mean"], ["median"], [None], [["mean"]], "means"]
+)
+def test_poolings_that_cannot_be_compared_are_refused_at_once(
+    tiny_bert: Path, tmp_path: Path, poolings: Any
+) -> None:
+    recipe = Recipe(tiny_bert, tmp_path / "missing", "mean", "softmax", None, TrainConfig())
+    with pytest.raises(InputError, match="poolings must be distinct ones of cls, mean"):
+        ablate_pooling(recipe, tmp_path / "out", poolings)
+
+
+@pytest.mark.parametrize("seeds", [[], [1, 1], [-1], ["1"], 3])
+def test_seeds_that_are_none_are_refused_at_once(
+    tiny_bert: Path, tmp_path: Path, seeds: Any
+) -> None:
+    recipe = Recipe(tiny_bert, tmp_path / "missing", "mean", "softmax", None, TrainConfig())
+    with pytest.raises((InputError, InputTypeError), match="seed"):
+        train_seeds(recipe, tmp_path / "out", seeds)
 
 
 def test_a_series_without_a_dev_set_has_no_mean(run: Run) -> None:

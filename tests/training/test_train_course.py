@@ -104,14 +104,14 @@ def test_the_weights_of_the_best_dev_score_become_the_model(
 
 
 def test_without_a_defined_dev_score_the_last_weights_become_the_model(
-    job: Job, tmp_path: Path
+    job: Job, scripted: Callable[..., Scripted]
 ) -> None:
-    constant = tmp_path / "constant.tsv"
-    constant.write_text("3.0\ta b\tc\n3.0\tx\ty\n3.0\tz z\tw\n")
-    result = job._replace(dev=constant).run()
+    script = scripted(*[None] * 8)
+    result = job.run()
     assert dev_scores(result) == [None] * 6
     assert result.record["best_step"] is None
     assert (result.before.spearman, result.after.spearman, result.gain) == (None, None, None)
+    assert torch.equal(first_weights(job.output), script.weights[6])
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import json
 import math
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny_models
 import torch
+import transformers
 from training_cases import (
     SAME,
     Job,
@@ -24,9 +27,15 @@ from training_cases import (
     write_nli,
 )
 
-from sbertkit.data.nli import read_nli
+from sbertkit.data.nli import NliPair, NliSet, read_nli
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError, MissingDependency, SbertkitError
+from sbertkit.errors import (
+    InputError,
+    InputTypeError,
+    MissingDependency,
+    SbertkitError,
+    StorageError,
+)
 from sbertkit.training import TrainConfig, TrainResult, train_nli
 from sbertkit.training.batches import Collator
 
@@ -67,7 +76,8 @@ def train(tiny_bert: Path, tmp_path: Path, output: Path) -> Train:
         dev, pooling = settings.pop("dev", None), settings.pop("pooling", "mean")
         if isinstance(data, list):
             data = write_nli(tmp_path / "pairs.jsonl", data)
-        job = Job(settings.pop("base", tiny_bert), data, output, objective, dev, pooling)
+        place = settings.pop("output", output)
+        job = Job(settings.pop("base", tiny_bert), data, place, objective, dev, pooling)
         return job.run(**settings)
 
     return run
@@ -385,7 +395,7 @@ def test_the_trained_encoder_is_the_base_of_another_run(train: Train, output: Pa
     assert changed(first, output)
 
 
-BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no file": ("softmax", {"data": "missing.jsonl"}, "missing.jsonl"),
     "no gold label at all": ("softmax", {"rows": [("-", "a", "b")] * 3}, "no labelled example"),
     "an unknown label": (
@@ -397,10 +407,16 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "numbers": ("softmax", {"rows": [("1", "a", "b")]}, "mapping|labels"),
     "no dev file": ("softmax", {"dev": "missing.tsv"}, "missing.tsv"),
     "a bad dev file": ("softmax", {"dev": "bad.tsv"}, "bad.tsv"),
+    "a dev set with one score": ("softmax", {"dev": "even.tsv"}, "even.tsv.*different scores"),
+    "a dev set of one pair": ("softmax", {"dev": "one.tsv"}, "one.tsv.*different scores"),
+    "patience without a dev set": ("softmax", {"patience": 2}, "patience.*dev"),
+    "no overlap with nothing": ("softmax", {"drop_overlap": True}, "drop_overlap.*dev"),
     "an unknown objective": ("triplet", {}, "objective"),
+    "no objective": (None, {}, "objective"),
+    "several objectives": (["softmax"], {}, "objective"),
     "nothing to resume": ("softmax", {"resume": True}, "no unfinished run"),
 }
-BAD_LATER: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD_LATER: dict[str, tuple[Any, dict[str, Any], str]] = {
     "contradictions alone": (
         "contrastive",
         {"rows": [("contradiction", "a", "b"), ("contradiction", "a", "c")]},
@@ -421,6 +437,7 @@ BAD_LATER: dict[str, tuple[str, dict[str, Any], str]] = {
         {"rows": [("entailment", "a", "a")]},
         "needs pairs labelled entailment",
     ),
+    "one text": ("softmax", {"rows": [("neutral", "a", "a")] * 3}, "texts that .* tells apart"),
     "half precision without a GPU": ("softmax", {"precision": "fp16"}, "precision fp16"),
     "an unknown device": ("softmax", {"device": "abacus"}, "device"),
     "an unknown pooling": ("softmax", {"pooling": "median"}, "pooling"),
@@ -436,6 +453,8 @@ def test_what_is_refused_leaves_nothing(
 ) -> None:
     objective, settings, reason = (BAD | BAD_LATER)[case]
     (tmp_path / "bad.tsv").write_text("7x\ta\tb\n", encoding="utf-8")
+    (tmp_path / "one.tsv").write_text("1.5\ta\tb\n", encoding="utf-8")
+    (tmp_path / "even.tsv").write_text("1.5\ta\tb\n1.5\ta\tc\n", encoding="utf-8")
     if "dev" in settings:
         settings = {**settings, "dev": tmp_path / settings["dev"]}
     settings = dict(settings)
@@ -444,8 +463,9 @@ def test_what_is_refused_leaves_nothing(
         data = tmp_path / settings.pop("data")
     if case in BAD:  # long before a model is loaded
         monkeypatch.setattr(Encoder, "load", None)
+    place = output.parent / "a" / "b" / "out"
     with pytest.raises(SbertkitError, match=f"^[^\n]*({reason})[^\n]*$"):
-        train(data, objective, **settings)
+        train(data, objective, output=place, **settings)
     assert contents(output.parent) == {}
 
 
@@ -506,3 +526,143 @@ def test_a_damaged_base_is_told(train: Train, tiny_copy: Callable[..., Path], ou
         with pytest.raises(InputError, match=r"^[^\n]*NaN[^\n]*weights are damaged$"):
             train(THREE, base=base, guard=guard)
     assert contents(output.parent) == {}
+
+
+def test_a_base_of_zeros_is_told(train: Train, tiny_copy: Callable[..., Path]) -> None:
+    from safetensors.torch import load_file, save_file
+
+    base = tiny_copy()
+    tensors = load_file(base / "model.safetensors")
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    save_file(zeros, base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="found zero vectors alone"):
+        train(THREE, base=base)
+
+
+def hand_made(*pairs: Any) -> NliSet:
+    return NliSet(tuple(pairs), ())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "reason"),
+    [
+        ([], InputError, "expected labelled pairs, found none"),
+        ([NliPair("a", "b", 0), NliPair("a", "b", 3)], InputError, "pair 1: .* label .* found 3"),
+        ([NliPair("a", "b", -1)], InputError, "pair 0: .* label .* found -1"),
+        ([NliPair("a", " ", 0)], InputError, "pair 0: .* blank"),
+        ([NliPair("a", "b\ud800", 0)], InputError, "pair 0: .* surrogate"),
+        ([NliPair("a", None, 0)], InputTypeError, "pair 0: expected"),  # type: ignore[arg-type]
+        ([("a", "b", "entailment")], InputTypeError, "pair 0: expected"),
+        ([("a", "b")], InputTypeError, "pair 0: expected"),
+        (["abc"], InputTypeError, "pair 0: expected"),
+    ],
+)
+def test_a_set_made_by_hand_is_checked(
+    tiny_bert: Path, output: Path, pairs: list[Any], error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=f"^{reason}[^\n]*$"):
+        train_nli(tiny_bert, hand_made(*pairs), output)
+    assert contents(output.parent) == {}
+
+
+def test_a_set_made_by_hand_is_resumed_only_with_the_same_pairs(
+    tiny_bert: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = read_pairs(rows(4))
+    config = TrainConfig(max_steps=3, checkpoint_steps=1, batch_size=4, device="cpu")
+    monkeypatch.setattr("sbertkit.training.run.write_output", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_nli(tiny_bert, hand_made(*pairs), output, config=config)
+    monkeypatch.undo()
+    again = TrainConfig(max_steps=3, checkpoint_steps=1, batch_size=4, device="cpu", resume=True)
+    with pytest.raises(InputError, match=r"data 1\.sha256 was"):
+        train_nli(tiny_bert, hand_made(*pairs[:-1]), output, config=again)
+    assert train_nli(tiny_bert, hand_made(*pairs), output, config=again).steps == 3
+
+
+def read_pairs(made: list[Row]) -> list[NliPair]:
+    return [NliPair(premise, text, LABELS.index(label)) for label, premise, text in made]
+
+
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_settings_of_another_type_are_refused(tiny_bert: Path, output: Path) -> None:
+    config: Any = {"epochs": 1}
+    with pytest.raises(InputTypeError, match="config must be a TrainConfig, found dict"):
+        train_nli(tiny_bert, hand_made(*read_pairs(THREE)), output, config=config)
+
+
+@pytest.mark.parametrize("size", [np.int64(2), 10**30])
+def test_any_whole_number_is_a_batch_size(train: Train, size: Any) -> None:
+    assert train(rows(4), batch_size=size, epochs=1).steps == (6 if size == 2 else 1)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_callers_gradient_mode_does_not_count(
+    train: Train, tiny_bert: Path, output: Path, mode: Callable[[], Any]
+) -> None:
+    with mode():
+        train(THREE)
+        assert not torch.is_grad_enabled()
+    assert changed(tiny_bert, output)
+
+
+def test_a_run_leaves_the_callers_surroundings_as_they_were(train: Train) -> None:
+    def draw() -> tuple[float, float, float, int]:
+        level = transformers.utils.logging.get_verbosity()
+        return random.random(), float(np.random.rand()), float(torch.rand(1)), level
+
+    def seed() -> None:
+        random.seed(7)
+        np.random.seed(7)
+        torch.manual_seed(7)
+
+    seed()
+    expected = draw()
+    seed()
+    train(THREE)
+    assert draw() == expected
+
+
+def test_what_appears_at_the_output_while_it_trains_is_not_lost(
+    train: Train, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sbertkit.training import model_files
+
+    write = model_files.write_encoder
+
+    def meanwhile(*given: Any, **more: Any) -> None:
+        write(*given, **more)
+        output.mkdir(exist_ok=True)
+        (output / "mine.txt").write_text("precious")
+
+    monkeypatch.setattr(model_files, "write_encoder", meanwhile)
+    with pytest.raises(StorageError, match=r"^[^\n]*out: something else has been put there"):
+        train(THREE)
+    assert contents(output) == {"mine.txt": b"precious"}
+    monkeypatch.undo()
+    (output / "mine.txt").unlink()
+    assert train(THREE, resume=True).folder == output
+    assert Encoder.load(output, device="cpu").dim == 32
+    assert [path.name for path in output.parent.iterdir()] == ["out"]
+
+
+def test_two_runs_cannot_write_to_one_output(
+    train: Train, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = Encoder.load
+    refused = []
+
+    def second(*given: Any, **more: Any) -> Encoder:
+        monkeypatch.setattr(Encoder, "load", load)
+        with pytest.raises(StorageError, match="another process is writing") as caught:
+            train(THREE)
+        refused.append(caught.value)
+        return load(*given, **more)
+
+    monkeypatch.setattr(Encoder, "load", second)
+    assert train(THREE).steps == 1
+    assert len(refused) == 1
+    assert [path.name for path in output.parent.iterdir()] == ["out"]

@@ -16,6 +16,8 @@ from sbertkit.metrics import Interval
 from sbertkit.training import Quality, TrainConfig, TrainResult
 from sbertkit.training.dev import DevScore
 from sbertkit.training.guard import Reading
+from sbertkit.training.nli import prepare
+from sbertkit.training.records import identity_of
 from sbertkit.training.series import Recipe, Spread, spread, train_seeds
 
 SCORE = DevScore(0.5, Interval(0.4, 0.6, 0.95))
@@ -23,7 +25,7 @@ READING = Reading(0.3, -2.5, 90.0, {"entailment": 0.8, "contradiction": 0.4}, {"
 BEFORE = Quality.of(SCORE, READING)
 AFTER = replace(BEFORE, spearman=0.75, interval=None)
 LOG = ({"step": 1, "loss": 1.5}, {"step": 2, "loss": None, "dev_spearman": 0.75})
-CONFIG = TrainConfig(features=("u", "v"), max_steps=2, seed=3)
+CONFIG = TrainConfig(features=("u", "v"), max_steps=2, seed=3, precision="fp32")
 DATA = NliSet((NliPair("a", "b", 0), NliPair("a", "c", 2)), ())
 
 
@@ -196,9 +198,20 @@ def test_one_run_has_no_deviation_and_an_undefined_score_no_mean() -> None:
     assert spread_of(0.5, 0.5) == (0.5, 0.0)
 
 
-def recipe(**changes: Any) -> Recipe:
-    made = Recipe("some/base", DATA, "mean", "softmax", None, replace(CONFIG, resume=True))
+def recipe(base: Path | str = "some/base", **changes: Any) -> Recipe:
+    made = Recipe(base, DATA, "mean", "softmax", None, replace(CONFIG, resume=True, device="cpu"))
     return replace(made, **changes)
+
+
+def finished(base: Path, folder: Path) -> Path:
+    """What a run of the recipe leaves, with the identity that it has."""
+    made = recipe(base)
+    prepared = prepare(
+        base, DATA, pooling="mean", objective="softmax", dev=None, config=made.config
+    )
+    identity = identity_of(prepared.encoder, prepared.task, made.config)
+    settings = identity.pop("settings")
+    return write(folder, {**record_of(), "identity": identity, "settings": settings})
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [2, 1, 2]])
@@ -224,9 +237,9 @@ def test_a_folder_with_something_in_it_is_refused_unless_runs_are_resumed(tmp_pa
         train_seeds(recipe(config=CONFIG), tmp_path, [3])
 
 
-def test_a_finished_run_of_a_series_is_kept(tmp_path: Path) -> None:
-    folder = write(tmp_path / "seed-3")
-    found = train_seeds(recipe(), tmp_path, [3])
+def test_a_finished_run_of_a_series_is_kept(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = finished(tiny_bert, tmp_path / "seed-3")
+    found = train_seeds(recipe(tiny_bert), tmp_path, [3])
     assert found == {3: TrainResult.read(folder)}
 
 
@@ -236,26 +249,36 @@ def test_a_finished_run_of_a_series_is_kept(tmp_path: Path) -> None:
         *({"epochs": 2.0}, {"max_steps": 7}, {"batch_size": 8}, {"accumulation": 2}),
         *({"learning_rate": 1e-5}, {"schedule": "cosine"}, {"warmup": 5}, {"weight_decay": 0}),
         *({"max_grad_norm": 0}, {"normalize": True}, {"max_tokens": 9}, {"features": ("u",)}),
-        *({"temperature": 0.1}, {"labels": {0: "neutral"}}, {"drop_overlap": True}),
-        *({"checkpoint_steps": 3}, {"patience": 4}, {"guard": False}),
+        *({"temperature": 0.1}, {"labels": {0: "neutral"}}, {"precision": "bf16"}),
+        *({"checkpoint_steps": 3}, {"guard": False}),
     ],
 )
-def test_a_finished_run_of_other_settings_is_refused(tmp_path: Path, settings: Any) -> None:
-    write(tmp_path / "seed-3")
-    with pytest.raises(InputError, match=next(iter(settings))):
-        train_seeds(recipe(config=replace(CONFIG, resume=True, **settings)), tmp_path, [3])
+def test_a_finished_run_of_other_settings_is_refused(
+    tiny_bert: Path, tmp_path: Path, settings: Any
+) -> None:
+    finished(tiny_bert, tmp_path / "seed-3")
+    config = replace(CONFIG, resume=True, device="cpu", **{"precision": "fp32", **settings})
+    with pytest.raises(InputError, match=f"other data or settings: .*{next(iter(settings))}"):
+        train_seeds(recipe(tiny_bert, config=config), tmp_path, [3])
 
 
 @pytest.mark.parametrize(
-    "change", [{"objective": "contrastive"}, {"pooling": "cls"}, {"base": "another/base"}]
+    ("change", "reason"),
+    [
+        ({"objective": "contrastive"}, 'objective was "softmax", is "contrastive"'),
+        ({"pooling": "cls"}, 'pooling was "mean", is "cls"'),
+        ({"data": NliSet(DATA.pairs[:1], ())}, "data 1.sha256 was"),
+    ],
 )
-def test_a_finished_run_of_another_recipe_is_refused(tmp_path: Path, change: Any) -> None:
-    write(tmp_path / "seed-3")
-    with pytest.raises(InputError, match=next(iter(change))):
-        train_seeds(recipe(**change), tmp_path, [3])
+def test_a_finished_run_of_another_recipe_is_refused(
+    tiny_bert: Path, tmp_path: Path, change: Any, reason: str
+) -> None:
+    finished(tiny_bert, tmp_path / "seed-3")
+    with pytest.raises(InputError, match=reason):
+        train_seeds(recipe(tiny_bert, **change), tmp_path, [3])
 
 
-def test_a_run_under_the_name_of_another_seed_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "seed-4")
-    with pytest.raises(InputError, match="seed"):
-        train_seeds(recipe(), tmp_path, [4])
+def test_a_run_under_the_name_of_another_seed_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    finished(tiny_bert, tmp_path / "seed-4")
+    with pytest.raises(InputError, match="seed was 3, is 4"):
+        train_seeds(recipe(tiny_bert), tmp_path, [4])

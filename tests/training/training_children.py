@@ -245,13 +245,13 @@ def _arm(kill: Kill, root: Path) -> None:
     elif kill.moment == "saving":
         _strike_in_writing(CheckpointStore, kill.number, strike)
     elif kill.moment == "output":
-        swap = storage.swap_folder
+        place_folder = storage._place_folder
 
-        def swap_later(new: Path, path: Path) -> None:
+        def place_later(new: Path, path: Path) -> None:
             strike()
-            swap(new, path)
+            place_folder(new, path)
 
-        storage.swap_folder = swap_later
+        storage._place_folder = place_later
     else:
         _strike_at_use(kill.number, root, strike)
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sbertkit.data.nli.labels import NLI_LABELS
+from sbertkit.data.text import has_surrogates, is_blank, printable
+from sbertkit.errors import InputError, InputTypeError
 
 
 class NliPair(NamedTuple):
@@ -68,6 +70,33 @@ class NliSet:
     def skipped(self) -> int:
         """Rows without a gold label, which were left out."""
         return sum(source.skipped for source in self.sources)
+
+
+def check_pairs(pairs: Sequence[object]) -> None:
+    """Nothing, if the pairs are what `read_nli` would give: for sets that a caller made by hand.
+
+    Raises:
+        InputError: No pair, a blank text, an unpaired surrogate, or a label that is none.
+        InputTypeError: Something else than (premise, hypothesis, label).
+    """
+    if not pairs:
+        raise InputError("expected labelled pairs, found none")
+    labels = range(len(NLI_LABELS))
+    for row, pair in enumerate(pairs):
+        match pair:
+            case (str() as premise, str() as hypothesis, int() as label):
+                pass
+            case _:
+                raise InputTypeError(
+                    f"pair {row}: expected (premise, hypothesis, label), two str and an int, found "
+                    f"{printable(repr(pair))}"
+                )
+        if label not in labels:
+            raise InputError(f"pair {row}: expected a label from 0 to 2, found {label}")
+        for text in (premise, hypothesis):
+            if is_blank(text) or has_surrogates(text):
+                fault = "blank" if is_blank(text) else "with an unpaired surrogate"
+                raise InputError(f"pair {row}: expected two texts, found one that is {fault}")
 
 
 class Repeats(NamedTuple):

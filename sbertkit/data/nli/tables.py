@@ -1,6 +1,7 @@
 """Rows of Parquet and Arrow files, whose schema may name the classes behind numbers."""
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from sbertkit.data.records import BadLine
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
+
+_LOG = logging.getLogger(__name__)
 
 _ROWS = 4096
 _BUFFER = 1 << 20  # bytes read ahead for a column
@@ -130,7 +133,14 @@ def _table(schema: Any, name: str, named: bool) -> _Table:
     names: list[str] = schema.names
     places = find_columns(names, name)
     columns = tuple(names[place] for place in places)
-    return _Table(name, columns, _classes(schema, columns[0]) if named else None)
+    classes = _classes(schema, columns[0])
+    if classes is not None and not named:
+        _LOG.warning(
+            "%s: the numbers have the names that were given, not the file's own (%s)",
+            name,
+            printable(", ".join(classes), 100),
+        )
+    return _Table(name, columns, classes if named else None)
 
 
 def _classes(schema: Any, column: str) -> tuple[str, ...] | None:

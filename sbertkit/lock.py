@@ -1,4 +1,4 @@
-"""One writer at a time: a lock beside the index folder, freed by the system if its holder dies."""
+"""One writer at a time: a lock beside a folder, freed by the system if its holder dies."""
 
 import json
 import os
@@ -17,14 +17,14 @@ _HOLDER_PAUSE = 0.01
 """Seconds between two looks at an empty lock file."""
 
 
-def lock_path(index: Path) -> Path:
-    """Where the lock of an index folder lies."""
-    return index.with_name(f"{index.name}.lock")
+def lock_path(folder: Path) -> Path:
+    """Where the lock of a folder lies."""
+    return folder.with_name(f"{folder.name}.lock")
 
 
 @contextmanager
-def writer_lock(index: Path) -> Iterator[None]:
-    """Holds the right to write the index folder for the block.
+def writer_lock(folder: Path) -> Iterator[None]:
+    """Holds the right to write the folder for the block.
 
     The operating system drops the lock when the process ends in any way, so that a file left by a
     killed process holds up nobody.
@@ -33,9 +33,9 @@ def writer_lock(index: Path) -> Iterator[None]:
         StorageError: Another process holds it (the message has its process id), or no lock file can
             be written.
     """
-    path = lock_path(index)
+    path = lock_path(folder)
     with storage_errors(path):
-        file = _acquire(path, index)
+        file = _acquire(path, folder)
     try:
         with storage_errors(path):
             json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
@@ -45,7 +45,7 @@ def writer_lock(index: Path) -> Iterator[None]:
         _release(file, path)
 
 
-def _acquire(path: Path, index: Path) -> IO[str]:
+def _acquire(path: Path, folder: Path) -> IO[str]:
     """The emptied lock file, locked."""
     while True:
         file = path.open("a+", encoding="utf-8")
@@ -53,7 +53,7 @@ def _acquire(path: Path, index: Path) -> IO[str]:
             if not _try_lock(file):
                 holder = _wait_for_holder(file)
                 raise StorageError(
-                    f"another process is writing {index}: {holder}; wait until it has finished"
+                    f"another process is writing {folder}: {holder}; wait until it has finished"
                 )
             if _same_file(file, path):
                 file.seek(0)
