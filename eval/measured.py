@@ -36,5 +36,6 @@ RESUMING = [
         f"sbertkit/training/{name}.py"
         for name in ("checkpoints", "folder", "heads", "model_files", "monitor", "run")
     ),
+    *(f"sbertkit/encoder/{name}.py" for name in ("layout", "loading", "saving")),
 ]
 """What decides the weights of a run that was killed and resumed."""

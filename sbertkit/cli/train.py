@@ -12,7 +12,6 @@ from sbertkit.cli.train_options import Numbers, config_options
 
 if TYPE_CHECKING:
     from sbertkit.training import TrainConfig, TrainResult
-    from sbertkit.training.series import Recipe
 
 OBJECTIVES = ("contrastive", "softmax")
 
@@ -66,7 +65,7 @@ def train_nli(
         _print_poolings(by_pooling)
         gains = [result.gain for result in by_pooling.values()]
     else:
-        result = _train_one(made, output)
+        result = made.train(output)
         if launch().is_main:
             print_facts(_facts(result))
         gains = [result.gain]
@@ -96,20 +95,6 @@ def _refuse_idle(context: click.Context) -> None:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _train_one(recipe: "Recipe", output: str) -> "TrainResult":
-    from sbertkit.training import train_nli as train
-
-    return train(
-        recipe.base,
-        recipe.data,
-        output,
-        pooling=recipe.pooling,
-        objective=recipe.objective,
-        dev=recipe.dev,
-        config=recipe.config,
-    )
 
 
 def _facts(result: "TrainResult") -> list[tuple[str, object]]:

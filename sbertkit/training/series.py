@@ -59,6 +59,18 @@ class Recipe:
     dev: str | os.PathLike[str] | None
     config: TrainConfig
 
+    def train(self, output: str | os.PathLike[str]) -> TrainResult:
+        """One run; see `train_nli`."""
+        return train_nli(
+            self.base,
+            self.data,
+            output,
+            pooling=self.pooling,
+            objective=self.objective,
+            dev=self.dev,
+            config=self.config,
+        )
+
 
 def train_seeds(
     recipe: Recipe, output: str | os.PathLike[str], seeds: Sequence[int]
@@ -122,29 +134,20 @@ def _train_all(
         )
     data = read_data(recipe.data, recipe.config)
     results = []
-    for name, run in runs.items():
-        place = folder / name
+    for name, one in runs.items():
+        place, run = folder / name, replace(one, data=data)
         if resume and (place / LINEAGE_FILE).is_file():
             with own_surroundings():
-                results.append(_finished(place, run, data))
+                results.append(_finished(place, run))
             continue
         unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
-        results.append(
-            train_nli(
-                run.base,
-                data,
-                place,
-                pooling=run.pooling,
-                objective=run.objective,
-                dev=run.dev,
-                config=replace(run.config, resume=resume and unfinished),
-            )
-        )
+        config = replace(run.config, resume=resume and unfinished)
+        results.append(replace(run, config=config).train(place))
     return results
 
 
-def _finished(folder: Path, run: Recipe, data: NliSet) -> TrainResult:
+def _finished(folder: Path, run: Recipe) -> TrainResult:
     """The result of a run that is done already.
 
     Raises:
@@ -153,7 +156,7 @@ def _finished(folder: Path, run: Recipe, data: NliSet) -> TrainResult:
     result = TrainResult.read(folder)
     prepared = prepare(
         run.base,
-        data,
+        run.data,
         pooling=run.pooling,
         objective=run.objective,
         dev=run.dev,

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-
-from sbertkit.encoder.transformer import quiet_transformers
+from transformers.utils import logging as transformers_logging
 
 
 @contextmanager
@@ -19,15 +18,16 @@ def own_surroundings() -> Iterator[None]:
     """
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     of_python, of_numpy = random.getstate(), np.random.get_state()
+    verbosity = transformers_logging.get_verbosity()
     try:
         # The outer one first: within inference mode not even new weights could be trained.
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
             torch.random.fork_rng(devices),
-            quiet_transformers(),
         ):
             yield
     finally:
+        transformers_logging.set_verbosity(verbosity)
         random.setstate(of_python)
         np.random.set_state(of_numpy)
