@@ -32,14 +32,14 @@ class Case:
     Attributes:
         data: Its file below nli/.
         objective: What it optimizes.
-        learning_rate: Peak.
+        learning_rate: Peak; None for the objective's own.
         swapped: Whether entailment and contradiction are exchanged in the data.
         wrong: What is wrong with it; None for a healthy run.
     """
 
     data: str
     objective: str
-    learning_rate: float = TrainConfig().learning_rate
+    learning_rate: float | None = None
     swapped: bool = False
     wrong: str | None = None
 

@@ -59,7 +59,7 @@ class Method:
             result.steps,
             record["examples"],
             config.batch_size,
-            config.learning_rate,
+            record["settings"]["learning_rate"],
             record["settings"]["precision"],
             record["max_tokens"],
         )

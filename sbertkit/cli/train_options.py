@@ -85,7 +85,12 @@ _CONFIG_OPTIONS = (
     _option("--max-steps", type=_COUNT, help="Optimizer steps, in the place of --epochs."),
     _option("--batch-size", type=_COUNT, default=64, help="Examples a batch."),
     _option("--accumulation", type=_COUNT, default=1, help="Batches an optimizer step."),
-    _option("--learning-rate", "--lr", type=_POSITIVE, default=5e-5, help="Peak learning rate."),
+    _option(
+        "--learning-rate",
+        "--lr",
+        type=_POSITIVE,
+        help="Peak learning rate; by default as the objective wants.",
+    ),
     _option("--schedule", type=click.Choice(("linear", "cosine", "constant")), default="linear"),
     _option("--warmup", type=_FROM_ZERO, default=0.1, help="Steps, or below 1 a share of the run."),
     _option("--weight-decay", type=_FROM_ZERO, default=0.01, help="Not for biases and norms."),

@@ -31,7 +31,7 @@ class TrainConfig:
         max_steps: Optimizer steps at most, in the place of `epochs`.
         batch_size: Examples a batch (on each device).
         accumulation: Batches whose gradients are added up for one optimizer step.
-        learning_rate: Peak learning rate.
+        learning_rate: Peak learning rate; None for what suits the objective.
         schedule: How it falls after the warm-up: ``linear``, ``cosine`` or ``constant``.
         warmup: Optimizer steps over which the rate rises; below 1 a share of the run.
         weight_decay: Decoupled weight decay; biases and normalization layers have none.
@@ -39,7 +39,7 @@ class TrainConfig:
         precision: ``auto`` (bf16 where the device computes in it, else fp32), ``fp32``, ``bf16``
             or ``fp16`` (CUDA alone).
         seed: Seed of the data order, dropout and a new head.
-        normalize: Whether vectors get unit length; None for what the objective wants.
+        normalize: Whether vectors get unit length; None for what suits the objective.
         max_tokens: Where texts are cut; None for what the base declares.
         features: What the head of ``softmax`` sees, of ``u``, ``v``, ``abs_diff``, ``product``.
         temperature: What ``contrastive`` divides cosines by.
@@ -60,7 +60,7 @@ class TrainConfig:
     max_steps: int | None = None
     batch_size: int = 64
     accumulation: int = 1
-    learning_rate: float = 5e-5
+    learning_rate: float | None = None
     schedule: str = "linear"
     warmup: float = 0.1
     weight_decay: float = 0.01
@@ -106,10 +106,9 @@ class TrainConfig:
         self._set("seed", whole_number("seed", self.seed, least=0))
         if self.seed > _LARGEST_SEED:
             raise InputError(f"seed must be at most {_LARGEST_SEED}, not {self.seed}")
-        for name in ("epochs", "learning_rate", "temperature"):
-            self._set(name, _number(name, getattr(self, name)))
-            if getattr(self, name) <= 0:
-                raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
+        self._check_above_zero("epochs", "temperature")
+        if self.learning_rate is not None:
+            self._check_above_zero("learning_rate")
         for name in ("warmup", "weight_decay", "max_grad_norm"):
             self._set(name, _number(name, getattr(self, name)))
             if getattr(self, name) < 0:
@@ -118,6 +117,12 @@ class TrainConfig:
             raise InputError(
                 f"warmup must be a share below 1 or a whole number of steps, not {self.warmup}"
             )
+
+    def _check_above_zero(self, *names: str) -> None:
+        for name in names:
+            self._set(name, _number(name, getattr(self, name)))
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
 
     def _set(self, name: str, value: object) -> None:
         """Keeps a checked value as plain Python's, since libraries and JSON want no NumPy's."""

@@ -69,7 +69,7 @@ def train_nli(
     with own_surroundings(), folder.held():
         folder.check(resume=config.resume)
         prepared = prepare(base, data, pooling=pooling, objective=objective, dev=dev, config=config)
-        return run_training(prepared.encoder, prepared.task, folder, config)
+        return run_training(prepared.encoder, prepared.task, folder, prepared.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,12 @@ class Prepared:
     Attributes:
         encoder: The base, not trained yet.
         task: What it is trained on.
+        config: How, with nothing left to the objective.
     """
 
     encoder: Encoder
     task: Task
+    config: TrainConfig
 
 
 def prepare(
@@ -96,13 +98,14 @@ def prepare(
 ) -> Prepared:
     """Reads data and base; arguments and errors are those of `train_nli`."""
     kind = objective_kind(objective)
+    config = kind.settle(config)
     dev_set = None if dev is None else DevSet.read(dev)
     nli = read_data(data, config)
     kept = _Kept(nli, 0) if dev_set is None else _without_overlap(nli, dev_set, config)
     encoder = Encoder.load(
         base,
         pooling=pooling,
-        normalize=kind.normalize if config.normalize is None else config.normalize,
+        normalize=config.normalize,
         max_tokens=config.max_tokens,
         device=config.device,
         trust_remote_code=config.trust_remote_code,
@@ -114,7 +117,7 @@ def prepare(
         dropped=kept.dropped,
         dev=dev_set,
     )
-    return Prepared(encoder, task)
+    return Prepared(encoder, task, config)
 
 
 def check_recipe(objective: str, dev: object, config: TrainConfig) -> None:

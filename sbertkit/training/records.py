@@ -24,7 +24,7 @@ def identity_of(encoder: Encoder, task: Task, config: TrainConfig) -> dict[str, 
     Args:
         encoder: The base, not trained yet.
         task: What is trained.
-        config: All settings.
+        config: All settings, with nothing left to the objective.
     """
     device = next(encoder.network.parameters()).device
     return {

@@ -162,7 +162,7 @@ def _finished(folder: Path, run: Recipe) -> TrainResult:
         dev=run.dev,
         config=run.config,
     )
-    wanted = json.loads(json.dumps(identity_of(prepared.encoder, prepared.task, run.config)))
+    wanted = json.loads(json.dumps(identity_of(prepared.encoder, prepared.task, prepared.config)))
     known = {**result.record.get("identity", {}), "settings": result.record["settings"]}
     changes = differences(known, wanted)
     if changes:

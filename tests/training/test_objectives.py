@@ -4,6 +4,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -559,6 +560,21 @@ def test_objectives_are_built_as_the_settings_say(caplog: pytest.LogCaptureFixtu
     assert isinstance(contrastive, Contrastive)
     assert (softmax.features, softmax.dim, softmax.head.in_features) == (("product", "u"), 7, 14)
     assert contrastive.temperature == 0.7
-    assert [OBJECTIVES[name].normalize for name in ("softmax", "contrastive")] == [False, True]
     with caplog.at_level(logging.DEBUG):
         assert {name: kind.name for name, kind in OBJECTIVES.items()} == {n: n for n in OBJECTIVES}
+
+
+@pytest.mark.parametrize(
+    ("name", "normalize", "rate"), [("softmax", False, 2e-5), ("contrastive", True, 5e-5)]
+)
+def test_an_objective_settles_what_was_left_to_it(name: str, normalize: bool, rate: float) -> None:
+    config = TrainConfig(seed=5)
+    settled = objective_kind(name).settle(config)
+    assert settled == replace(config, normalize=normalize, learning_rate=rate)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_an_objective_leaves_settings_as_they_were_given(name: str, normalize: bool) -> None:
+    config = TrainConfig(normalize=normalize, learning_rate=3e-4)
+    assert objective_kind(name).settle(config) == config

@@ -213,7 +213,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "epochs": ({"epochs": 5.0}, "epochs was 4.0, is 5.0"),
     "features": ({"features": ("u", "v")}, "features was"),
     "limit": ({"max_tokens": 20}, "base was .*max_tokens was null, is 20"),
-    "length": ({"normalize": True}, "base was .*normalize was null, is true"),
+    "length": ({"normalize": True}, "base was .*normalize was false, is true"),
     "guard": ({"guard": False}, "guard was true, is false"),
     "labels": ({"labels": {0: "entailment"}}, "labels was null"),
     "precision": ({"precision": "bf16"}, 'precision was "fp32", is "bf16"'),

@@ -18,7 +18,7 @@ from sbertkit.training.config import PRECISIONS, SCHEDULES, warmup_steps
 from sbertkit.training.precision import choose_precision
 
 WHOLE = ("batch_size", "accumulation", "max_steps", "max_tokens", "checkpoint_steps", "patience")
-OPTIONAL = ("max_steps", "max_tokens", "checkpoint_steps", "patience")
+OPTIONAL = ("learning_rate", "max_steps", "max_tokens", "checkpoint_steps", "patience")
 ABOVE_ZERO = ("epochs", "learning_rate", "temperature")
 FROM_ZERO = ("warmup", "weight_decay", "max_grad_norm")
 FLAGS = ("drop_overlap", "guard", "resume", "progress", "trust_remote_code")
@@ -58,7 +58,7 @@ def test_a_count_that_must_be_there_is_not_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_other_counts_may_be_none(name: str) -> None:
+def test_other_numbers_may_be_none(name: str) -> None:
     assert getattr(config(**{name: None}), name) is None
 
 
@@ -103,9 +103,14 @@ def test_a_whole_number_beyond_all_floats_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*ABOVE_ZERO, *FROM_ZERO])
-@pytest.mark.parametrize("value", ["0.1", None, True, [0.1], 1j])
+@pytest.mark.parametrize("value", ["0.1", True, [0.1], 1j])
 def test_something_else_than_a_number_is_a_wrong_type(name: str, value: Any) -> None:
     assert isinstance(refusal(**{name: value}), InputTypeError)
+
+
+@pytest.mark.parametrize("name", ["epochs", "temperature", *FROM_ZERO])
+def test_a_number_that_must_be_there_is_not_none(name: str) -> None:
+    assert isinstance(refusal(**{name: None}), InputTypeError)
 
 
 @pytest.mark.parametrize("value", [1.5, 10.000001, 1e300 + 0.5])

@@ -252,6 +252,21 @@ def test_each_epoch_has_every_row_once_in_another_order(
 
 
 @pytest.mark.parametrize(
+    ("objective", "given", "rate"),
+    [("softmax", None, 2e-5), ("contrastive", None, 5e-5), ("softmax", 7e-4, 7e-4)],
+)
+def test_the_rate_is_the_given_one_or_else_the_objectives(
+    train: Train, objective: str, given: float | None, rate: float
+) -> None:
+    result = train(
+        rows(7), objective, max_steps=3, schedule="constant", warmup=0, learning_rate=given
+    )
+    assert {row["learning_rate"] for row in result.log if "learning_rate" in row} == {rate}
+    assert result.record["settings"]["learning_rate"] == rate
+    assert result.record["settings"]["normalize"] == (objective == "contrastive")
+
+
+@pytest.mark.parametrize(
     ("settings", "steps"),
     [
         ({"epochs": 1}, 6),

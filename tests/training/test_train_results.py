@@ -209,7 +209,7 @@ def finished(base: Path, folder: Path) -> Path:
     prepared = prepare(
         base, DATA, pooling="mean", objective="softmax", dev=None, config=made.config
     )
-    identity = identity_of(prepared.encoder, prepared.task, made.config)
+    identity = identity_of(prepared.encoder, prepared.task, prepared.config)
     settings = identity.pop("settings")
     return write(folder, {**record_of(), "identity": identity, "settings": settings})
 

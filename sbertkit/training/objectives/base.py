@@ -1,11 +1,13 @@
 """What the trainer asks of an objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from torch import Tensor
 
 from sbertkit.data.nli import NliSet
+from sbertkit.training.config import TrainConfig
 from sbertkit.training.examples import Examples, Int64, TextTable
 
 
@@ -41,3 +43,31 @@ class Objective(Protocol):
             batch: ``columns`` (B, columns) and what `collate` gave.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveKind:
+    """An objective by name.
+
+    Attributes:
+        name: As users write it.
+        build: Makes it for vectors of a size, with a new head where it has one.
+        normalize: Whether it is best trained on vectors of unit length.
+        learning_rate: Peak learning rate that suits it.
+        unit: What one of its examples is called.
+    """
+
+    name: str
+    build: Callable[[int, TrainConfig], Objective]
+    normalize: bool
+    learning_rate: float
+    unit: str
+
+    def settle(self, config: TrainConfig) -> TrainConfig:
+        """The settings with this objective's own where they were left to it."""
+        rate, normalize = config.learning_rate, config.normalize
+        return replace(
+            config,
+            learning_rate=self.learning_rate if rate is None else rate,
+            normalize=self.normalize if normalize is None else normalize,
+        )

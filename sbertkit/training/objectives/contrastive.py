@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from sbertkit.data.nli import NLI_LABELS, NliSet
 from sbertkit.errors import InputError
 from sbertkit.training.examples import NONE, Examples, Int64, TextTable
+from sbertkit.training.objectives.base import ObjectiveKind
 
 logger = logging.getLogger(__name__)
 
@@ -134,3 +135,13 @@ class Contrastive(nn.Module):
                 "no premise has both an entailment and a contradiction: training on in-batch "
                 "negatives alone"
             )
+
+
+KIND = ObjectiveKind(
+    "contrastive",
+    lambda _, config: Contrastive(config.temperature),
+    normalize=True,
+    learning_rate=5e-5,
+    unit="triplets",
+)
+"""The rate is the one of supervised SimCSE (Gao et al. 2021, appendix A)."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from sbertkit.data.nli import NLI_LABELS, NliSet
 from sbertkit.errors import InputError
 from sbertkit.training.examples import Examples, Int64, TextTable
+from sbertkit.training.objectives.base import ObjectiveKind
 
 
 class Softmax(nn.Module):
@@ -62,3 +63,13 @@ class Softmax(nn.Module):
         columns = batch["columns"]
         logits = self.logits(vectors[columns[:, 0]], vectors[columns[:, 1]])
         return nn.functional.cross_entropy(logits, batch["targets"])
+
+
+KIND = ObjectiveKind(
+    "softmax",
+    lambda dim, config: Softmax(dim, config.features),
+    normalize=False,
+    learning_rate=2e-5,
+    unit="labelled pairs",
+)
+"""The rate is Sentence-BERT's (Reimers & Gurevych 2019, section 3.1)."""
