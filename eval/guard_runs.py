@@ -44,7 +44,7 @@ class Case:
     wrong: str | None = None
 
 
-_COLLAPSE = "learning rate a hundred times too high"
+_COLLAPSE = "learning rate of 0.005"
 _INFINITE = "learning rate of 1,000"
 _SWAPPED = "entailment and contradiction swapped"
 

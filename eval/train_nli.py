@@ -42,6 +42,7 @@ from sbertkit.data.nli import NliSet, read_nli
 
 SEEDS = (1, 2, 3)
 BASE_POOLINGS = ("mean", "cls")
+ABLATED_OBJECTIVES = ("softmax", "contrastive")
 ABLATED_POOLINGS = ("cls", "mean", "max", "eos")
 
 
@@ -91,22 +92,22 @@ class Measurement:
         figures = self._train(key, method, SETS, split="test", steps=steps, seed=seed)
         pieces.add(key, settings, figures)
 
-    def ablate(self, pooling: str, minutes: float) -> None:
-        """Softmax with a pooling, on STS-B dev before and after; all poolings do equal steps."""
+    def ablate(self, objective: str, pooling: str, minutes: float) -> None:
+        """An objective with a pooling, on STS-B dev before and after; poolings do equal steps."""
         pieces = self._poolings
         settings = {**self._settings, "minutes": minutes}
-        if pieces.known(pooling, settings) is not None:
+        key = f"{objective}:{pooling}"
+        if pieces.known(key, settings) is not None:
             return
-        method = replace(METHODS["softmax"], pooling=pooling)
-        others = (pieces.known(other, settings) for other in ABLATED_POOLINGS)
+        method = replace(METHODS[objective], pooling=pooling)
+        others = (pieces.known(f"{objective}:{other}", settings) for other in ABLATED_POOLINGS)
         steps = next((other["steps"] for other in others if other is not None), None)
         if steps is None:
             steps = self._steps_within(minutes, method, SEEDS[0])
         before = scores(self._load(pooling), self._sts, SETS[:1], "dev")
-        _show(f"{pooling} before", before)
-        key = f"pooling:{pooling}"
+        _show(f"{key} before", before)
         after = self._train(key, method, SETS[:1], split="dev", steps=steps, seed=SEEDS[0])
-        pieces.add(pooling, settings, {**after, "before": before})
+        pieces.add(key, settings, {**after, "before": before})
 
     def _train(
         self, key: str, method: Method, sets: tuple[str, ...], *, split: str, steps: int, seed: int
@@ -149,13 +150,18 @@ def keys() -> list[str]:
     return [*(f"base:{pooling}" for pooling in BASE_POOLINGS), *runs]
 
 
+def ablation_keys() -> list[str]:
+    """All pieces of the ablation in their order."""
+    return [f"{name}:{pooling}" for name in ABLATED_OBJECTIVES for pooling in ABLATED_POOLINGS]
+
+
 def main() -> None:
     """Measures what is missing, prints and records."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--base", type=Path, required=True, help="a plain model folder")
-    parser.add_argument("--only", nargs="+", help="pieces, such as softmax:1, base:cls or max")
+    parser.add_argument("--only", nargs="+", help="pieces, such as softmax:1, base:cls or softmax:max")
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--ablation", action="store_true", help="poolings in the place of methods")
     parser.add_argument("--ablation-minutes", type=float, default=3.0)
@@ -164,7 +170,7 @@ def main() -> None:
     parser.add_argument("--calibration", type=int, help="fewer steps that measure the speed")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    there = list(ABLATED_POOLINGS) if arguments.ablation else keys()
+    there = ablation_keys() if arguments.ablation else keys()
     unknown = set(arguments.only or ()) - set(there)
     if unknown:
         sys.exit(f"--only: expected of {' '.join(there)}, found {' '.join(sorted(unknown))}")
@@ -174,7 +180,7 @@ def main() -> None:
     for key in arguments.only or there:
         name, _, number = key.partition(":")
         if arguments.ablation:
-            measurement.ablate(name, arguments.ablation_minutes)
+            measurement.ablate(name, number, arguments.ablation_minutes)
         elif name == "base":
             measurement.base(number)
         else:

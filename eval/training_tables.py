@@ -108,12 +108,16 @@ def quality_table(pieces: Figures) -> str:
 
 
 def pooling_table(pieces: Figures) -> str:
-    """Poolings before and after softmax training."""
+    """Poolings before and after training, by objective."""
     rows = []
-    for pooling, figures in pieces.items():
-        before, after = figures["before"], figures
+    efforts = {}
+    for key, after in pieces.items():
+        objective, _, pooling = key.partition(":")
+        before = after["before"]
+        published = PUBLISHED_POOLINGS.get(pooling) if objective == "softmax" else None
         rows.append(
             (
+                objective,
                 pooling,
                 _number(before["spearman"]["stsb"]),
                 _number(after["spearman"]["stsb"]),
@@ -121,19 +125,22 @@ def pooling_table(pieces: Figures) -> str:
                     f"{_number(before['space'][name])} to {_number(after['space'][name])}"
                     for name in SPACE
                 ),
-                _number(PUBLISHED_POOLINGS.get(pooling)),
+                _number(published),
             )
         )
+        efforts[objective] = (
+            f"{objective}: {after['steps']:,} steps of {after['batch_size']} {after['unit']}"
+        )
     header = (
-        *("pooling", "STS-B dev before", "after"),
+        *("objective", "pooling", "STS-B dev before", "after"),
         *(f"{name}, before to after" for name in SPACE.values()),
         f"published, after ({_THEIRS})",
     )
-    first = next(iter(pieces.values()))
+    minutes = next(iter(pieces.values()))["minutes"]
     return (
-        f"{markdown(header, rows)}\n\n{_about(pieces)} Spearman x 100, one seed, softmax, "
-        f"{first['steps']:,} steps of {first['batch_size']} pairs each (about "
-        f"{first['minutes']:g} minutes). The spaces are by the sentences of the STS-B dev set."
+        f"{markdown(header, rows)}\n\n{_about(pieces)} Spearman x 100, one seed, about "
+        f"{minutes:g} minutes each ({'; '.join(efforts.values())}). The spaces are by the "
+        "sentences of the STS-B dev set."
     )
 
 
@@ -144,7 +151,7 @@ def guard_table(pieces: Figures) -> str:
             figures["wrong"] or "nothing",
             figures["objective"],
             figures["data"],
-            f"stopped: {figures['reason']}" if figures["stopped"] else _unstopped(figures),
+            figures["reason"] if figures["stopped"] else _unstopped(figures),
         )
         for figures in pieces.values()
     ]
