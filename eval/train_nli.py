@@ -161,7 +161,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--base", type=Path, required=True, help="a plain model folder")
-    parser.add_argument("--only", nargs="+", help="pieces, such as softmax:1, base:cls or softmax:max")
+    parser.add_argument(
+        "--only", nargs="+", help="pieces, such as softmax:1, base:cls or softmax:max"
+    )
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--ablation", action="store_true", help="poolings in the place of methods")
     parser.add_argument("--ablation-minutes", type=float, default=3.0)
