@@ -39,11 +39,11 @@ from recording import RESULTS, Pieces, data_folder
 
 from sbertkit import Encoder
 from sbertkit.data.nli import NliSet, read_nli
+from sbertkit.training.series import ABLATED_POOLINGS
 
 SEEDS = (1, 2, 3)
 BASE_POOLINGS = ("mean", "cls")
 ABLATED_OBJECTIVES = ("softmax", "contrastive")
-ABLATED_POOLINGS = ("cls", "mean", "max", "eos")
 
 
 class Measurement:

@@ -6,6 +6,8 @@ from typing import Any
 
 from markdown_table import markdown
 
+from sbertkit.training.series import PUBLISHED_POOLINGS
+
 Figures = dict[str, Any]
 
 NOTES = {
@@ -35,9 +37,6 @@ PUBLISHED = {
 
 Source: Reimers & Gurevych 2019, Sentence-BERT, table 1; Gao et al. 2021, SimCSE, table 5.
 """
-
-PUBLISHED_POOLINGS = {"cls": 79.80, "mean": 80.78, "max": 79.07}
-"""Source: Reimers & Gurevych 2019, Sentence-BERT, table 6."""
 
 SPACE = {
     "random_cosine": "cosine of random pairs",
