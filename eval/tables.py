@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from claims import MEASUREMENTS, claims_table
 from markdown_table import markdown
 from recording import RESULTS, is_stale, records
 from training_tables import (
@@ -103,12 +104,26 @@ TABLES: dict[str, Callable[[Figures], str]] = {
 
 def section(name: str) -> str:
     """The generated text of one measurement."""
-    path = RESULTS / f"{name}.json"
-    if not path.is_file():
+    result = _result(name)
+    if result is None:
         return "Not measured yet."
-    result = json.loads(path.read_text(encoding="utf-8"))
     stale = " **The code has changed since; measure again.**" if is_stale(result) else ""
     return f"{TABLES[name](_figures(result))}\n\n{_circumstances(result)}{stale}"
+
+
+def claims_section() -> str:
+    """The generated text on the claims; that of the measurements behind them says the rest."""
+    results = {name: _result(name) for name in MEASUREMENTS}
+    return claims_table({name: _figures(result) for name, result in results.items() if result})
+
+
+def _result(name: str) -> dict[str, Any] | None:
+    """What a measurement wrote, if it was made."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
 
 
 def _figures(result: dict[str, Any]) -> Figures:
@@ -147,9 +162,9 @@ def main() -> None:
     arguments = parser.parse_args()
     text = README.read_text(encoding="utf-8")
     new = text
-    for name in TABLES:
+    sections = {name: section(name) for name in TABLES} | {"claims": claims_section()}
+    for name, generated in sections.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        generated = section(name)
         new = pattern.sub(lambda found: found[1] + generated + "\n" + found[2], new)  # noqa: B023
     if arguments.check:
         sys.exit("eval/README.md is not what the results say" if new != text else 0)

@@ -100,7 +100,7 @@ def quality_table(pieces: Figures) -> str:
     spaces += [(METHODS[name], list(runs.values())) for name, runs in groups.items() if runs]
     space_rows = [(name, *_space(runs)) for name, runs in spaces]
     return (
-        f"{markdown(header, rows)}\n\n{_about(pieces)} Spearman x 100, mean ± sample deviation "
+        f"{markdown(header, rows)}\n\n{about(pieces)} Spearman x 100, mean ± sample deviation "
         "over the seeds. The spaces, by the sentences of the STS-B test set:\n\n"
         f"{markdown(('encoder', *SPACE.values()), space_rows)}"
     )
@@ -137,7 +137,7 @@ def pooling_table(pieces: Figures) -> str:
     )
     minutes = next(iter(pieces.values()))["minutes"]
     return (
-        f"{markdown(header, rows)}\n\n{_about(pieces)} Spearman x 100, one seed, about "
+        f"{markdown(header, rows)}\n\n{about(pieces)} Spearman x 100, one seed, about "
         f"{minutes:g} minutes each ({'; '.join(efforts.values())}). The spaces are by the "
         "sentences of the STS-B dev set."
     )
@@ -189,7 +189,7 @@ def _runs(pieces: Figures, name: str) -> Figures:
     return {key: figures for key, figures in pieces.items() if key.partition(":")[0] == name}
 
 
-def _about(pieces: Figures) -> str:
+def about(pieces: Figures) -> str:
     """The base and the data that the pieces have in common, or each of those they have."""
     bases = sorted({_base(figures) for figures in pieces.values()})
     rows = sorted({figures["rows"] for figures in pieces.values()})
