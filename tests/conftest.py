@@ -3,14 +3,18 @@
 Torch and transformers are imported by the tests that need them, not by all.
 """
 
+import io
+import logging
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_line import Ran, Run
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -78,3 +82,23 @@ def plain() -> Callable[[Path], Any]:
     from sentence_transformers import SentenceTransformer
 
     return lambda folder: SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs the command line with its arguments and, if given, standard input."""
+    from sbertkit.cli import main
+
+    logger = logging.getLogger("sbertkit")
+    handlers, propagate = logger.handlers, logger.propagate
+
+    def run_main(*arguments: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Ran(stopped.value.code, captured.out, captured.err)
+
+    yield run_main
+    logger.handlers, logger.propagate = handlers, propagate

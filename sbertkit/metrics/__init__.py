@@ -1,19 +1,30 @@
 """Pure functions on arrays: correlations, their intervals, and how isotropic vectors are."""
 
+from sbertkit.metrics.alignment import alignment
 from sbertkit.metrics.bootstrap import Interval, bootstrap_interval, spearman_interval
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines
 from sbertkit.metrics.isotropy import effective_rank, mean_random_cosine, uniformity
+from sbertkit.metrics.paired import PairedTest, paired_permutation
+from sbertkit.metrics.pairs import SIMILARITIES, row_similarities
+from sbertkit.metrics.spectrum import isoscore, variance_shares
 
 __all__ = [
+    "SIMILARITIES",
     "Correlation",
     "Interval",
+    "PairedTest",
+    "alignment",
     "bootstrap_interval",
     "effective_rank",
+    "isoscore",
     "mean_random_cosine",
+    "paired_permutation",
     "pearson",
     "row_cosines",
+    "row_similarities",
     "spearman",
     "spearman_interval",
     "uniformity",
+    "variance_shares",
 ]

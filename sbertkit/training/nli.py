@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sbertkit.data.named import find_named, named_nli
+from sbertkit.data.named import find_named, named_data
 from sbertkit.data.nli import NliSet, check_pairs, read_nli
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
@@ -149,8 +149,9 @@ def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
         return data
     labels = config.labels
     if data is None:
-        labels = labels or find_named(NAMED_SET).labels
-        data = named_nli(NAMED_SET)
+        named = find_named(NAMED_SET)
+        labels = labels or named.labels
+        data = named_data(named)
     return read_nli(data, labels=labels, progress=config.progress)
 
 

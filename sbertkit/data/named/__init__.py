@@ -1,0 +1,16 @@
+"""Public data sets by name: what is known of them, where they are, and how to get them."""
+
+from sbertkit.data.named.hub import fetch_named
+from sbertkit.data.named.places import DATA_FOLDER, find_local, named_data
+from sbertkit.data.named.sets import NAMED_SETS, HubSource, NamedSet, find_named
+
+__all__ = [
+    "DATA_FOLDER",
+    "NAMED_SETS",
+    "HubSource",
+    "NamedSet",
+    "fetch_named",
+    "find_local",
+    "find_named",
+    "named_data",
+]

@@ -1,0 +1,54 @@
+"""Where named data sets are on this machine."""
+
+import os
+from pathlib import Path
+
+from sbertkit.data.named.hub import cached, check_cached, fetch_named
+from sbertkit.data.named.sets import NamedSet
+
+DATA_FOLDER = "SBERTKIT_DATA"
+"""The environment variable that names a folder of data sets."""
+
+
+def find_local(named: NamedSet) -> Path | None:
+    """The file or folder of a set that is here: below `DATA_FOLDER`, or in the hub's cache."""
+    return _laid_out(named) or cached(named, hub_cache())
+
+
+def named_data(named: NamedSet) -> Path:
+    """The file or folder of a set; fetched from the hub where it is not here yet.
+
+    Raises:
+        InputError: It is neither here nor to be had, or fetched files are damaged.
+        MissingDependency: huggingface-hub is not installed.
+        StorageError: It cannot be written.
+    """
+    place = _laid_out(named)
+    if place is not None:
+        return place
+    folder = cached(named, hub_cache())
+    if folder is None:
+        return fetch_named(named, hub_cache())
+    check_cached(named, folder)
+    return folder
+
+
+def _laid_out(named: NamedSet) -> Path | None:
+    """The file or folder below `DATA_FOLDER`, where it is there."""
+    folder = data_folder()
+    if folder is None:
+        return None
+    places = (folder / f"{named.place}{suffix}" for suffix in ("", ".gz"))
+    return next((place for place in places if place.exists()), None)
+
+
+def data_folder() -> Path | None:
+    """The folder that `DATA_FOLDER` names, if it is set."""
+    name = os.environ.get(DATA_FOLDER)
+    return Path(name).expanduser() if name else None
+
+
+def hub_cache() -> Path | None:
+    """Where fetched files are kept: ``hub`` below that folder, None for the hub's own cache."""
+    folder = data_folder()
+    return None if folder is None else folder / "hub"

@@ -1,0 +1,19 @@
+"""Retrieval collections: queries, judgements and runs, in the forms of TREC and BEIR."""
+
+from sbertkit.data.retrieval.collections import Collection, read_collection
+from sbertkit.data.retrieval.judgements import Qrels, checked_qrels, read_qrels
+from sbertkit.data.retrieval.queries import read_queries
+from sbertkit.data.retrieval.runs import Run, checked_run, read_run, write_run
+
+__all__ = [
+    "Collection",
+    "Qrels",
+    "Run",
+    "checked_qrels",
+    "checked_run",
+    "read_collection",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_run",
+]

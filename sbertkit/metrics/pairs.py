@@ -1,0 +1,33 @@
+"""How alike chosen pairs of rows are, by each of the usual similarities."""
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.metrics.cosine import row_cosines
+
+SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+
+_BLOCK = 8192
+
+
+def row_similarities(
+    vectors: npt.NDArray[np.floating],
+    left: npt.NDArray[np.intp],
+    right: npt.NDArray[np.intp],
+) -> dict[str, npt.NDArray[np.float64]]:
+    """By name the similarities, (n,), of row ``left[i]`` and row ``right[i]`` for each i.
+
+    ``cosine`` and ``dot`` product, and the negative ``euclidean`` and ``manhattan`` distances, so
+    that a higher value is more alike for all; in float64, block by block.
+    """
+    names = SIMILARITIES[1:]
+    found = {name: np.empty(len(left), dtype=np.float64) for name in names}
+    for start in range(0, len(left), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        first = vectors[left[part]].astype(np.float64)
+        second = vectors[right[part]].astype(np.float64)
+        difference = first - second
+        np.einsum("ij,ij->i", first, second, out=found["dot"][part])
+        found["euclidean"][part] = -np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        found["manhattan"][part] = -np.abs(difference).sum(axis=1)
+    return {"cosine": row_cosines(vectors, left, right), **found}
