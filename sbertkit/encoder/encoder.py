@@ -25,6 +25,7 @@ from sbertkit.encoder.loading import (
     lower_casing,
 )
 from sbertkit.encoder.network import Network
+from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.postprocess import Normalize
 from sbertkit.encoder.prompts import Prompts, prompts_from, prompts_of_model
 from sbertkit.encoder.report import Encoded
@@ -170,6 +171,11 @@ class Encoder:
         """The post-processing, in order."""
         return list(self.network.steps)
 
+    @property
+    def steps_before_normalization(self) -> list[nn.Module]:
+        """The post-processing without a normalization at its end."""
+        return self.steps[:-1] if self.normalizes else self.steps
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over all that decides a text's vector: weights, tokenizer and settings.
@@ -290,6 +296,25 @@ class Encoder:
         """
         for tensor in self._contributing.values():
             tensor.requires_grad_()
+
+    def variant(self, pooling: Pooling, steps: Sequence[nn.Module]) -> "Encoder":
+        """An encoder of the same weights and tokenizer with another pooling and post-processing.
+
+        Args:
+            pooling: From token vectors to a text's vector.
+            steps: What follows, in order (see `sbertkit.encoder.postprocess`).
+
+        Raises:
+            InputError: They do not suit the model.
+        """
+        return Encoder(
+            self.transformer,
+            Network(self.transformer, pooling, steps),
+            Tokenizer(self.transformer.tokenizer, append_end=pooling.name == "eos"),
+            options=self.options,
+            prompts=self.prompts,
+            max_tokens=self.max_tokens,
+        )
 
     def weights_changed(self) -> None:
         """Forgets what was known about the weights, after training has changed them in place."""

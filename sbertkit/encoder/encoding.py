@@ -96,7 +96,12 @@ class EncodingRun:
         self._seconds = 0.0
 
     def vectors(
-        self, texts: Iterable[str], *, total: int | None = None, progress: bool = False
+        self,
+        texts: Iterable[str],
+        *,
+        total: int | None = None,
+        progress: bool = False,
+        warn: bool = True,
     ) -> Iterator[Vectors]:
         """Vectors of the texts in order, one pool (n, dim) at a time; drawn once a run.
 
@@ -104,6 +109,7 @@ class EncodingRun:
             texts: The texts, read no further than one pool ahead.
             total: How many there are, for the progress; by default `len(texts)` where it has one.
             progress: Show progress on standard error.
+            warn: Say at the end, once, what would otherwise pass unseen.
         """
         started = time.perf_counter()
         if total is None:
@@ -114,7 +120,8 @@ class EncodingRun:
                 self._rows += len(pool)
                 yield vectors
         self._seconds = time.perf_counter() - started
-        self._warn()
+        if warn:
+            self.report().warn(logger, self._settings.max_tokens)
 
     def report(self) -> EncodeReport:
         """The account of the texts whose vectors have been drawn."""
@@ -195,27 +202,4 @@ class EncodingRun:
             raise InputError(
                 f"row {row}: the model gave a vector with NaN or infinite values; "
                 "its weights are damaged"
-            )
-
-    def _warn(self) -> None:
-        """Says once for the whole run what would otherwise pass unseen."""
-        if self._truncated:
-            logger.warning(
-                "%d of %d texts were cut at %d tokens (%d tokens lost)",
-                len(self._truncated),
-                self._rows,
-                self._settings.max_tokens,
-                self._tokens_lost,
-            )
-        if self._blank:
-            logger.warning(
-                "%d blank among %d texts: given the vector of the empty text",
-                len(self._blank),
-                self._rows,
-            )
-        if self._repaired:
-            logger.warning(
-                "%d of %d texts had unpaired surrogates, which became U+FFFD",
-                len(self._repaired),
-                self._rows,
             )

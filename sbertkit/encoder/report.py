@@ -1,5 +1,7 @@
 """What encoding a list of texts met."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +32,56 @@ class EncodeReport:
     duplicates: int
     seconds: float
     tokens_per_second: float
+
+    def warn(self, logger: logging.Logger, max_tokens: int | None) -> None:
+        """Says what would otherwise pass unseen, one line for each kind.
+
+        Args:
+            logger: Where to.
+            max_tokens: Where texts were cut.
+        """
+        if self.truncated:
+            logger.warning(
+                "%d of %d texts were cut at %d tokens (%d tokens lost)",
+                len(self.truncated),
+                self.rows,
+                max_tokens,
+                self.tokens_lost,
+            )
+        if self.blank:
+            logger.warning(
+                "%d blank among %d texts: given the vector of the empty text",
+                len(self.blank),
+                self.rows,
+            )
+        if self.repaired:
+            logger.warning(
+                "%d of %d texts had unpaired surrogates, which became U+FFFD",
+                len(self.repaired),
+                self.rows,
+            )
+
+
+def merged(reports: Sequence[EncodeReport]) -> EncodeReport:
+    """One report on texts that were encoded in several calls, one after the other."""
+    rows = 0
+    found: dict[str, list[int]] = {"truncated": [], "blank": [], "repaired": []}
+    for report in reports:
+        for name, known in found.items():
+            known += [rows + row for row in getattr(report, name)]
+        rows += report.rows
+    seconds = sum(report.seconds for report in reports)
+    tokens = sum(report.tokens_per_second * report.seconds for report in reports)
+    return EncodeReport(
+        rows=rows,
+        truncated=tuple(found["truncated"]),
+        tokens_lost=sum(report.tokens_lost for report in reports),
+        blank=tuple(found["blank"]),
+        repaired=tuple(found["repaired"]),
+        duplicates=sum(report.duplicates for report in reports),
+        seconds=seconds,
+        tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
+    )
 
 
 class Encoded(NamedTuple):

@@ -155,16 +155,23 @@ class VectorSegment:
         """Name of the kind."""
         return self._kind.name
 
-    def search(self, queries: Vectors, k: int) -> Neighbours:
+    def at(self, rows: Rows) -> Vectors:
+        """The stored vectors of some rows, (n, dim)."""
+        stored: Vectors = np.array(self._vectors[rows])
+        return stored
+
+    def search(self, queries: Vectors, k: int, *, exact: bool = False) -> Neighbours:
         """The `k` nearest rows, fewer only where the segment has fewer; equal scores by row.
 
         Args:
             queries: Unit rows (q, dim) float32.
             k: How many.
+            exact: Look at every row, whatever the kind.
         """
         k = min(k, len(self))
         wanted = min(len(self), max(2 * k, k + _SPARE_CANDIDATES))
-        found, settled = self._ranked(queries, self._candidates(queries, wanted), k)
+        candidates = self._exhaustive if exact else self._candidates
+        found, settled = self._ranked(queries, candidates(queries, wanted), k)
         # Where rows beyond the candidates may score as high as the last hit (many equal texts),
         # which of them comes first must not hang on what faiss happened to find.
         while not settled.all():

@@ -143,22 +143,30 @@ class SearchIndex:
             raise
         return cls(root, encoder, manifest, segments)
 
-    def search(self, query: Query, k: int = 10, *, mode: str = "dense") -> list[Hit]:
+    def search(
+        self, query: Query, k: int = 10, *, mode: str = "dense", exact: bool = False
+    ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
 
         Args:
             query: A text, or a vector (dim,).
             k: How many, from 1.
             mode: ``dense``: by the cosine of the vectors.
+            exact: Compare with every vector, whatever the kind of index.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
-        return self.search_batch([query], k, mode=mode)[0]
+        return self.search_batch([query], k, mode=mode, exact=exact)[0]
 
     def search_batch(
-        self, queries: Sequence[Query] | Vectors, k: int = 10, *, mode: str = "dense"
+        self,
+        queries: Sequence[Query] | Vectors,
+        k: int = 10,
+        *,
+        mode: str = "dense",
+        exact: bool = False,
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         k = whole_number("k", k)
@@ -168,7 +176,7 @@ class SearchIndex:
         vectors = query_vectors(queries, self.encoder)
         if not len(vectors):
             return []
-        found = [segment.vectors.search(vectors, k) for segment in self._segments]
+        found = [segment.vectors.search(vectors, k, exact=exact) for segment in self._segments]
         return [
             self._best(
                 [(place, rows.rows[query], rows.scores[query]) for place, rows in enumerate(found)],
@@ -192,6 +200,35 @@ class SearchIndex:
             if document is not None:
                 return document
         raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
+
+    def sample(self, count: int, seed: int = 0) -> tuple[list[str], Vectors]:
+        """Ids and vectors (n, dim) of documents drawn at random, each once; all where fewer.
+
+        Raises:
+            InputError: A count below 1.
+        """
+        count = min(whole_number("count", count), len(self))
+        self._check_open()
+        drawn = np.sort(np.random.default_rng(seed).choice(len(self), count, replace=False))
+        ids: list[str] = []
+        parts = []
+        start = 0
+        for segment in self._segments:
+            end = start + len(segment.vectors)
+            rows = drawn[(start <= drawn) & (drawn < end)] - start
+            documents = segment.documents.at(rows.tolist())
+            ids += [documents[row].id for row in rows.tolist()]
+            parts.append(segment.vectors.at(rows))
+            start = end
+        return ids, np.concatenate(parts)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the files of all segments, by the name of the file."""
+        sizes: dict[str, int] = {}
+        for entry in self._manifest.files():
+            name = Path(entry.path).name
+            sizes[name] = sizes.get(name, 0) + entry.bytes
+        return sizes
 
     def __repr__(self) -> str:
         info = self.info()

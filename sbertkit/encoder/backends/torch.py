@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from sbertkit.encoder.backends import Vectors
 from sbertkit.encoder.batching import Batch
-from sbertkit.encoder.network import Network
 from sbertkit.errors import InputError
 
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
@@ -47,11 +47,12 @@ class TorchBackend:
     """Runs a network with torch in float32.
 
     Args:
-        network: The network, which is moved to the device.
+        network: From token ids (B, T), mask and token types to vectors (B, dim), as `Network`; it
+            is moved to the device.
         device: Where to run.
     """
 
-    def __init__(self, network: Network, device: torch.device) -> None:
+    def __init__(self, network: nn.Module, device: torch.device) -> None:
         self._network = network.to(device)
         self._device = device
         self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
