@@ -32,7 +32,7 @@ bench: $(READY)
 	$(BIN)/python eval/bench_index_memory.py
 	$(BIN)/python eval/self_search.py
 	if [ -n "$$SBERTKIT_DATA" ]; then \
-	  for script in sts bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \
+	  for script in sts retrieval bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \
 	else echo 'SBERTKIT_DATA is not set: STS and training left out'; fi
 	$(BIN)/python eval/tables.py
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from claims import MEASUREMENTS, claims_table
+from evaluation_tables import diagnosis_table, post_processing_table, retrieval_table
 from markdown_table import markdown
 from recording import RESULTS, is_stale, records
 from training_tables import (
@@ -93,6 +94,9 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "index_memory": memory_table,
     "self_search": self_search_table,
     "sts": sts_table,
+    "retrieval": retrieval_table,
+    "post_processing": post_processing_table,
+    "diagnosis": diagnosis_table,
     "train": train_table,
     "train_nli": quality_table,
     "pooling": pooling_table,

@@ -53,7 +53,9 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
         "sbertkit/py.typed",
         "sbertkit/data/wordnet/glosses.jsonl.gz",
         "sbertkit/data/wordnet/LICENSE.txt",
+        "sbertkit/evaluation/report/templates/page.html",
     }
+    expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "sbertkit").rglob("*.toml")}
     packed = {name for name in wheel_names if name.startswith("sbertkit/")}
     assert packed == expected
     folders = {Path(name).parts[0] for name in wheel_names}
@@ -73,9 +75,9 @@ def test_a_requirement_is_pinned_in_the_constraints() -> None:
             assert version
             pinned.add(name.lower().replace("_", "-"))
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    required = set(re.findall(r'"([a-z0-9-]+)(?:\[[a-z]+\])?>=', setup)) - {"faiss-gpu"}
+    required = set(re.findall(r'"([a-z0-9_-]+)(?:\[[a-z]+\])?>=', setup)) - {"faiss-gpu"}
     assert len(required) > 15
-    assert required <= pinned
+    assert {name.replace("_", "-") for name in required} <= pinned
     assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 
 

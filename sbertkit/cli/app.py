@@ -13,7 +13,9 @@ from typing import NoReturn
 import click
 
 from sbertkit import __version__
+from sbertkit.cli.data import data
 from sbertkit.cli.demo import demo
+from sbertkit.cli.diagnose import diagnose
 from sbertkit.cli.encode import encode, similarity
 from sbertkit.cli.evaluate import evaluate
 from sbertkit.cli.index import index, info, verify
@@ -28,7 +30,19 @@ _TERMINATED = 143
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    commands=[encode, similarity, index, search, info, verify, train_nli, evaluate, demo],
+    commands=[
+        encode,
+        similarity,
+        index,
+        search,
+        info,
+        verify,
+        train_nli,
+        evaluate,
+        diagnose,
+        data,
+        demo,
+    ],
 )
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 def app() -> None:

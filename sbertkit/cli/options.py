@@ -29,6 +29,13 @@ trust_option = click.option(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
+measure_option = click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="As ir-measures spells it, such as nDCG@10 or P(rel=2)@5; may be given several times.",
+)
 
 _ENCODER_OPTIONS = (
     click.option(
@@ -62,6 +69,15 @@ _READ_OPTIONS = (
     ),
     click.option("--skip-bad-lines", is_flag=True, help="Leave bad lines out and list them."),
 )
+
+
+def given_options(context: click.Context) -> set[str]:
+    """The parameters that stand on the command line, by their names in the program."""
+    return {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
 
 
 def encoder_options(command: Command) -> Command:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbertkit.cli.options import POOLINGS
+from sbertkit.cli.options import POOLINGS, given_options
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.train_options import Numbers, config_options
 
@@ -76,11 +76,7 @@ def train_nli(
 
 def _refuse_idle(context: click.Context) -> None:
     """Refuses options that would do nothing beside the others, so that nobody trusts in them."""
-    given = {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
+    given = given_options(context)
     if "dev" not in given:
         for name in ("require_gain", "patience", "drop_overlap"):
             if name in given:

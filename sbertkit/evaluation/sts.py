@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from sbertkit.metrics import (
     Interval,
     mean_random_cosine,
     pearson,
-    row_cosines,
+    row_similarities,
     spearman,
     spearman_interval,
 )
@@ -54,6 +54,36 @@ class SentenceEncoder(Protocol):
         ...
 
 
+class Correlations(NamedTuple):
+    """Rank and product-moment correlation with the gold scores; None where undefined."""
+
+    spearman: float | None
+    pearson: float | None
+
+
+class SubsetScore(NamedTuple):
+    """A sub-corpus: how many pairs, Spearman of the cosine, and its interval."""
+
+    pairs: int
+    spearman: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class StsDetails:
+    """What stands behind a result, for a report.
+
+    Attributes:
+        pairs: The pairs, in order.
+        cosines: Of each.
+        cut: The distinct sentences that were cut at the encoder's limit.
+    """
+
+    pairs: tuple[StsPair, ...]
+    cosines: tuple[float, ...]
+    cut: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class StsResult:
     """The correlation of an encoder's cosines with gold scores.
@@ -69,6 +99,12 @@ class StsResult:
         sentences: Distinct sentences encoded.
         truncated: Distinct sentences that were cut at the encoder's limit.
         mean_random_cosine: Mean cosine of two distinct sentences, a sign of anisotropy when high.
+        similarities: Correlations by ``cosine``, ``dot``, negative ``euclidean`` and ``manhattan``
+            distance.
+        subsets: By name the sub-corpora of the data, where it has such.
+        weighted_mean: Mean of their ``spearman``, weighted by their pairs, as SemEval's tasks are
+            often reported; None where one of them is undefined or there are none.
+        details: The pairs with their cosines; not part of `to_dict`.
     """
 
     spearman: float | None
@@ -81,11 +117,23 @@ class StsResult:
     sentences: int
     truncated: int
     mean_random_cosine: float | None
+    similarities: Mapping[str, Correlations]
+    subsets: Mapping[str, SubsetScore]
+    weighted_mean: float | None
+    details: StsDetails = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         """The result as strict JSON can hold it: None for what is undefined, never NaN."""
-        interval = None if self.interval is None else self.interval._asdict()
-        return asdict(self) | {"interval": interval}
+        content = asdict(self)
+        del content["details"]
+        return content | {
+            "interval": _as_dict(self.interval),
+            "similarities": {name: one._asdict() for name, one in self.similarities.items()},
+            "subsets": {
+                name: {**score._asdict(), "interval": _as_dict(score.interval)}
+                for name, score in self.subsets.items()
+            },
+        }
 
 
 class MeanScore(NamedTuple):
@@ -136,8 +184,14 @@ def evaluate_sts(
     gold = np.array([pair.score for pair in data.pairs], dtype=np.float64)
     left = np.array([rows[pair.first] for pair in data.pairs], dtype=np.intp)
     right = np.array([rows[pair.second] for pair in data.pairs], dtype=np.intp)
-    cosines = row_cosines(vectors, left, right)
+    cut = set(encoded.report.truncated)
+    similarities = row_similarities(vectors, left, right)
+    cosines = similarities["cosine"]
     rank = spearman(gold, cosines)
+    subsets = {
+        name: _subset_score(gold, cosines, np.array(places, dtype=np.intp))
+        for name, places in data.subsets.items()
+    }
     return StsResult(
         spearman=rank.value,
         pearson=pearson(gold, cosines).value,
@@ -147,8 +201,19 @@ def evaluate_sts(
         split=data.split,
         source=data.source or None,
         sentences=len(rows),
-        truncated=len(encoded.report.truncated),
+        truncated=len(cut),
         mean_random_cosine=mean_random_cosine(vectors),
+        similarities={
+            name: Correlations(spearman(gold, values).value, pearson(gold, values).value)
+            for name, values in similarities.items()
+        },
+        subsets=subsets,
+        weighted_mean=_weighted_mean(subsets),
+        details=StsDetails(
+            data.pairs,
+            tuple(cosines.tolist()),
+            tuple(sentence for row, sentence in enumerate(rows) if row in cut),
+        ),
     )
 
 
@@ -161,6 +226,28 @@ def mean_score(results: Mapping[str, StsResult]) -> MeanScore:
     left_out = tuple(name for name in results if name not in defined)
     value = math.fsum(defined.values()) / len(defined) if defined else None
     return MeanScore(value, tuple(defined), left_out)
+
+
+def _subset_score(
+    gold: npt.NDArray[np.float64], cosines: npt.NDArray[np.float64], places: npt.NDArray[np.intp]
+) -> SubsetScore:
+    own, predicted = gold[places], cosines[places]
+    return SubsetScore(
+        len(places), spearman(own, predicted).value, spearman_interval(own, predicted)
+    )
+
+
+def _weighted_mean(subsets: Mapping[str, SubsetScore]) -> float | None:
+    scores = [(score.pairs, score.spearman) for score in subsets.values()]
+    defined = [(pairs, value) for pairs, value in scores if value is not None]
+    if not defined or len(defined) < len(scores):
+        return None
+    total = sum(pairs for pairs, _ in defined)
+    return math.fsum(pairs * value for pairs, value in defined) / total
+
+
+def _as_dict(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else interval._asdict()
 
 
 def _as_set(

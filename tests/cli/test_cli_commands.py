@@ -3,48 +3,18 @@
 import contextlib
 import io
 import json
-import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from command_line import Run
 
-from sbertkit.cli import main
 from sbertkit.encoder import Encoder
-
-
-class Ran(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Runs the command line with its arguments and, if given, standard input."""
-    logger = logging.getLogger("sbertkit")
-    handlers, propagate = logger.handlers, logger.propagate
-
-    def run_main(*arguments: object, stdin: bytes = b"") -> Ran:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Ran(stopped.value.code, captured.out, captured.err)
-
-    yield run_main
-    logger.handlers, logger.propagate = handlers, propagate
 
 
 @pytest.fixture

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sbertkit.data.sts import StsPair, read_sts
+from sbertkit.data.sts import StsPair, StsSet, read_sts
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 from sbertkit.evaluation.sts import evaluate_sts, mean_score
+
+if TYPE_CHECKING:
+    from sbertkit.encoder import Encoder
 
 
 class Report(NamedTuple):
@@ -220,3 +223,94 @@ def test_a_mean_leaves_undefined_sets_out_and_names_them() -> None:
 def test_any_object_with_the_method_is_an_encoder() -> None:
     encoder = SimpleNamespace(encode_with_report=AngleEncoder().encode_with_report)
     assert evaluate_sts(encoder, PAIRS).pairs == 4
+
+
+# --- other similarities, sub-corpora
+
+
+def test_each_similarity_is_correlated() -> None:
+    result = evaluate_sts(AngleEncoder(), PAIRS)
+    assert list(result.similarities) == ["cosine", "dot", "euclidean", "manhattan"]
+    assert result.similarities["cosine"] == (result.spearman, result.pearson)
+    # All vectors have length 2: a higher cosine is a higher product and a smaller distance.
+    for name in ("dot", "euclidean"):
+        assert result.similarities[name].spearman == pytest.approx(result.spearman)
+    assert result.similarities["dot"].pearson == pytest.approx(result.pearson)
+
+
+def test_a_distance_counts_negatively() -> None:
+    vectors = np.array([[0, 0], [0, 1], [0, 0], [3, 4], [0, 0], [9, 12]], dtype=np.float32)
+    pairs = [(5.0, "a", "b"), (3.0, "c", "d"), (1.0, "e", "f")]
+    result = evaluate_sts(FixedEncoder(vectors), pairs)
+    for name in ("euclidean", "manhattan"):
+        assert result.similarities[name].spearman == 1.0
+    # lengths 1, 5, 15 and 1, 7, 21 against 5, 3, 1
+    distances = np.array([-1.0, -5.0, -15.0])
+    assert result.similarities["euclidean"].pearson == pytest.approx(
+        np.corrcoef([5, 3, 1], distances)[0, 1]
+    )
+    assert result.similarities["manhattan"].pearson == pytest.approx(
+        np.corrcoef([5, 3, 1], [-1, -7, -21])[0, 1]
+    )
+    assert result.similarities["dot"].spearman is None  # all 0
+
+
+def with_subsets(**subsets: tuple[int, ...]) -> StsSet:
+    return StsSet(tuple(PAIRS), None, (), "", subsets)
+
+
+def test_sub_corpora_are_scored_and_their_mean_weighted_by_pairs() -> None:
+    result = evaluate_sts(AngleEncoder(), with_subsets(first=(0, 1, 2), second=(2, 3)))
+    # gold 5, 3, 4 against cosines 1, 0.5, 0; then 4, 1 against 0, -1
+    assert result.subsets["first"].spearman == pytest.approx(0.5)
+    assert result.subsets["second"].spearman == pytest.approx(1.0)
+    assert [score.pairs for score in result.subsets.values()] == [3, 2]
+    assert result.weighted_mean == pytest.approx((3 * 0.5 + 2 * 1.0) / 5)
+
+
+def test_an_undefined_sub_corpus_leaves_the_weighted_mean_undefined() -> None:
+    result = evaluate_sts(AngleEncoder(), with_subsets(first=(0, 1, 2), lone=(3,)))
+    assert result.subsets["lone"] == (1, None, None)
+    assert result.weighted_mean is None
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["weighted_mean"] is None
+
+
+def test_without_sub_corpora_there_is_no_weighted_mean() -> None:
+    result = evaluate_sts(AngleEncoder(), PAIRS)
+    assert (result.subsets, result.weighted_mean) == ({}, None)
+
+
+def test_the_correlations_are_those_of_sentence_transformers(bundled_encoder: "Encoder") -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    from sbertkit.encoder.resolve import resolve_model
+
+    loaded = SentenceTransformer(str(resolve_model("all-MiniLM-L6-v2")), device="cpu")
+    model = SentenceTransformer(modules=list(loaded)[:2], device="cpu")  # lengths differ then
+    evaluator = EmbeddingSimilarityEvaluator(
+        [pair.first for pair in SENTENCES],
+        [pair.second for pair in SENTENCES],
+        [pair.score / 5 for pair in SENTENCES],
+        similarity_fn_names=["cosine", "dot", "euclidean", "manhattan"],
+        show_progress_bar=False,
+        write_csv=False,
+    )
+    theirs = evaluator(model)
+    plain = bundled_encoder.variant(bundled_encoder.network.pooling, [])
+    ours = evaluate_sts(plain, SENTENCES).similarities
+    for name, found in ours.items():
+        assert found.spearman == pytest.approx(theirs[f"spearman_{name}"], abs=1e-6), name
+        assert found.pearson == pytest.approx(theirs[f"pearson_{name}"], abs=1e-6), name
+
+
+SENTENCES = [
+    StsPair(5.0, "A kettle sings on the stove.", "The kettle is whistling on the cooker."),
+    StsPair(4.2, "Two goats climb a hill.", "A pair of goats goes up the hillside."),
+    StsPair(3.1, "The train leaves at noon.", "The train arrives at noon."),
+    StsPair(2.4, "A man plays the piano.", "A woman plays the violin."),
+    StsPair(1.0, "Rain falls on the roof.", "The roof is made of slate."),
+    StsPair(0.3, "The baker sells bread.", "A ship unloads in the harbour."),
+    StsPair(0.0, "Autumn leaves are red.", "The dentist is on holiday."),
+    StsPair(3.6, "She reads a long book.", "She is reading a novel."),
+]

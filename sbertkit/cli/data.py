@@ -1,0 +1,87 @@
+"""``data``: public data sets by name."""
+
+import click
+
+from sbertkit.cli.options import quiet_option
+from sbertkit.cli.output import json_line, print_line, print_table
+
+
+@click.group(name="data")
+def data() -> None:
+    """Find and fetch public data sets by name.
+
+    \b
+    Example:
+      sbertkit data list
+      sbertkit data get scifact
+    """
+
+
+@data.command(name="list")
+@click.option("--task", type=click.Choice(("sts", "retrieval", "nli")), help="Only sets for it.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "jsonl")),
+    default="table",
+    show_default=True,
+    help="jsonl: one object a line.",
+)
+def list_sets(task: str | None, form: str) -> None:
+    """List the data sets: what for, how large, under which licence, and whether they are here.
+
+    They are looked for below the folder that SBERTKIT_DATA names, then in the hub's cache.
+
+    \b
+    Example:
+      sbertkit data list --task sts
+    """
+    from sbertkit.data.named import NAMED_SETS, find_local
+
+    rows = []
+    for one in NAMED_SETS:
+        if task not in (None, one.task):
+            continue
+        place = find_local(one)
+        if form == "jsonl":
+            known = {
+                "name": one.name,
+                "title": one.title,
+                "task": one.task,
+                "rows": one.rows,
+                "licence": one.licence,
+                "source": one.source,
+                "cite": one.cite,
+                "hub": None if one.hub is None else one.hub.repository,
+                "path": None if place is None else str(place),
+            }
+            print_line(json_line(known))
+            continue
+        here = "yes" if place else "by hand" if one.hub is None else "no"
+        rows.append((one.name, one.task, one.rows, one.licence, here, one.source))
+    if form == "table":
+        print_table(("name", "task", "rows", "licence", "here", "source"), rows)
+
+
+@data.command(name="get")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@quiet_option
+def get_sets(names: tuple[str, ...], quiet: bool) -> None:
+    """Fetch data sets from the hub, unless they are here; a broken download is resumed.
+
+    Files are pinned to a commit and checked by their hashes. They go to hub/ below the folder that
+    SBERTKIT_DATA names, else to the hub's own cache. Name and place are printed, between a tab.
+
+    \b
+    Example:
+      sbertkit data get stsb scifact
+    """
+    from sbertkit.data.named import find_named, named_data
+
+    if quiet:
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()
+    for one in [find_named(name) for name in names]:  # a mistyped name is refused first
+        print_line(f"{one.name}\t{named_data(one)}")
+        click.echo(f"{one.name}: {one.cite}; licence: {one.licence}", err=True)

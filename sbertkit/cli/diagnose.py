@@ -1,0 +1,89 @@
+"""``diagnose``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
+from sbertkit.cli.output import print_facts, print_table, shortened
+
+if TYPE_CHECKING:
+    from sbertkit.data import ReadOptions
+    from sbertkit.evaluation import Diagnosis
+
+_SHOWN = 10
+
+
+@click.command()
+@click.argument("corpus")
+@encoder_options
+@click.option(
+    "--sample",
+    type=click.IntRange(100, 2_000),
+    default=2_000,
+    show_default=True,
+    help="Texts looked at, drawn at random.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of it.")
+@click.option("--write", "output", metavar="DIR", help="Save the encoder as recommended.")
+@read_options
+@json_option
+@report_option
+@quiet_option
+def diagnose(
+    corpus: str,
+    load_encoder: LoadEncoder,
+    sample: int,
+    seed: int,
+    output: str | None,
+    read: "ReadOptions",
+    json_path: str | None,
+    report_path: str | None,
+    quiet: bool,
+) -> None:
+    """Find the pooling, layer and post-processing that suit an encoder on the texts of CORPUS.
+
+    No labels are needed: a configuration is as good as parts of a text find each other
+    (neighbouring sentences, or the halves of a short one). The encoder is recommended as it is,
+    unless another configuration is better beyond the interval.
+
+    \b
+    Example:
+      sbertkit diagnose corpus.txt --model bert-base-uncased --write models/diagnosed
+    """
+    from sbertkit.evaluation import configured
+    from sbertkit.evaluation import diagnose as find
+    from sbertkit.evaluation.report import diagnosis_page, write_page
+
+    target, report = target_of(json_path), target_of(report_path)
+    encoder = load_encoder()
+    found = find(encoder, corpus, sample=sample, seed=seed, read=read, progress=not quiet)
+    about = {
+        "model": encoder.options.model,
+        "fingerprint": encoder.fingerprint,
+        "corpus": corpus,
+        "seed": seed,
+    }
+    write_json(target, {**about, **found.to_dict()})
+    if report is not None:
+        write_page(report, diagnosis_page(found, about))
+    if output is not None:
+        configured(encoder, found.recommended.candidate, found.texts).save(output)
+    _print(found, encoder.options.model, corpus, output)
+
+
+def _print(found: "Diagnosis", model: str, corpus: str, output: str | None) -> None:
+    from sbertkit.evaluation.report.diagnosis import advice, candidate_rows
+
+    columns, rows = candidate_rows(found, _SHOWN)
+    print_table(columns, rows)
+    facts = [
+        ("model", model),
+        ("corpus", f"{shortened(corpus)}, {len(found.texts):,} of {found.documents:,} texts"),
+        ("pairs", f"{found.pairs:,} texts in two parts"),
+        ("advice", advice(found)),
+    ]
+    if output is not None:
+        facts.append(("written", output))
+    print_facts(facts)

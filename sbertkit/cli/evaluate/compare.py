@@ -1,0 +1,89 @@
+"""``eval compare``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.options import measure_option
+from sbertkit.cli.output import print_facts, print_table
+
+if TYPE_CHECKING:
+    from sbertkit.evaluation import Comparison
+
+
+@click.command()
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--qrels", metavar="FILE", help="Judgements, for run files.")
+@measure_option
+@click.option("--exclude-self", is_flag=True, help="Leave out documents with the query's own id.")
+@click.option(
+    "--missing-as-zero", is_flag=True, help="Queries that one system alone answers count as 0."
+)
+@json_option
+def compare(
+    first: str,
+    second: str,
+    qrels: str | None,
+    measures: tuple[str, ...],
+    exclude_self: bool,
+    missing_as_zero: bool,
+    json_path: str | None,
+) -> None:
+    """Tell whether system A is better than system B, by more than chance.
+
+    A and B are run files (with --qrels), or results that eval retrieval wrote with --json. The
+    difference of the means comes with a bootstrap interval and the p-value of the two-sided paired
+    permutation test.
+
+    \b
+    Example:
+      sbertkit eval compare mine.trec bm25.trec --qrels scifact/qrels/test.tsv
+      sbertkit eval compare mine.json theirs.json
+    """
+    from sbertkit.evaluation import compare_results, compare_runs
+    from sbertkit.evaluation.measures import DEFAULT_MEASURES
+
+    target = target_of(json_path)
+    if qrels is None:
+        for value, option in ((measures, "--measure"), (exclude_self, "--exclude-self")):
+            if value:
+                raise click.UsageError(f"{option} needs run files and --qrels")
+        found = compare_results(first, second, missing_as_zero=missing_as_zero)
+    else:
+        found = compare_runs(
+            first,
+            second,
+            qrels,
+            measures=measures or DEFAULT_MEASURES,
+            exclude_self=exclude_self,
+            missing_as_zero=missing_as_zero,
+        )
+    write_json(target, found.to_dict())
+    _print(found, first, second)
+
+
+def _print(found: "Comparison", first: str, second: str) -> None:
+    rows = []
+    for name, test in found.tests.items():
+        low, high, _ = test.interval or (None, None, None)
+        rows.append(
+            (
+                name,
+                f"{found.first[name]:.4f}",
+                f"{found.second[name]:.4f}",
+                f"{test.difference:+.4f}",
+                "n/a" if low is None else f"{low:+.4f} to {high:+.4f}",
+                f"{test.p_value:.4f}",
+            )
+        )
+    print_table(("measure", "A>", "B>", "A - B>", "95 % interval>", "p>"), rows)
+    print_facts(
+        [
+            ("A", first),
+            ("B", second),
+            ("queries", f"{found.queries:,}"),
+            ("p", "two-sided paired permutation test"),
+        ]
+    )

@@ -1,0 +1,119 @@
+"""``eval index``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.options import (
+    device_option,
+    given_options,
+    measure_option,
+    quiet_option,
+    trust_option,
+)
+from sbertkit.cli.output import print_facts, print_table
+
+if TYPE_CHECKING:
+    from sbertkit.evaluation import IndexResult
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits a query.")
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Stored vectors that are looked up.",
+)
+@click.option(
+    "--collection", metavar="FOLDER", help="Judged queries of the corpus, in BEIR's layout."
+)
+@click.option(
+    "--split", default="test", show_default=True, metavar="SPLIT", help="Of the judgements."
+)
+@measure_option
+@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
+@json_option
+@device_option
+@trust_option
+@quiet_option
+def index(
+    directory: str,
+    k: int,
+    queries: int,
+    collection: str | None,
+    split: str,
+    measures: tuple[str, ...],
+    model: str | None,
+    json_path: str | None,
+    device: str,
+    trust_remote_code: bool,
+    quiet: bool,
+) -> None:
+    """Tell what the kind of the index DIR costs against exhaustive search.
+
+    Recall of the nearest documents, time a query, bytes a vector; with judgements also what their
+    measures lose. The encoder's own quality does not count.
+
+    \b
+    Example:
+      sbertkit eval index indexes/corpus
+      sbertkit eval index indexes/scifact --collection scifact --measure nDCG@10
+    """
+    from sbertkit.evaluation import evaluate_index
+    from sbertkit.evaluation.index_loss import DEFAULT_MEASURES
+    from sbertkit.retrieval import SearchIndex
+
+    given = given_options(click.get_current_context())
+    for name in ("split", "measures"):
+        if collection is None and name in given:
+            raise click.UsageError(f"--{name.removesuffix('s')} needs --collection")
+    if collection is not None and "queries" in given:
+        raise click.UsageError("--queries and --collection do not go together")
+    target = target_of(json_path)
+    with SearchIndex.open(
+        directory, model=model, device=device, trust_remote_code=trust_remote_code
+    ) as opened:
+        result = evaluate_index(
+            opened,
+            collection,
+            k=k,
+            queries=queries,
+            split=split,
+            measures=measures or DEFAULT_MEASURES,
+            progress=not quiet,
+        )
+    write_json(target, {"index": directory, **result.to_dict()})
+    _print(result)
+
+
+def _print(result: "IndexResult") -> None:
+    low, high, _ = result.interval or (result.recall, result.recall, None)
+    print_facts(
+        [
+            ("kind", f"{result.kind}, {result.documents:,} documents"),
+            (
+                f"recall@{result.k}",
+                f"{result.recall:.4f} ({low:.4f} to {high:.4f}), at worst {result.worst:.2f}, "
+                f"over {result.queries:,} queries",
+            ),
+            *(
+                (f"bytes a vector, {part}", f"{size:,.1f}")
+                for part, size in result.bytes_a_vector.items()
+            ),
+        ]
+    )
+    rows = [
+        (name, *(f"{value:.2f}" for value in latency))
+        for name, latency in (("the index", result.latency), ("exhaustive", result.exact_latency))
+    ]
+    print_table(("ms a query", "median>", "95 %>", "99 %>"), rows)
+    if result.measures is not None:
+        losses = [
+            (name, f"{loss.exact:.4f}", f"{loss.found:.4f}", f"{loss.lost:+.4f}")
+            for name, loss in result.measures.items()
+        ]
+        print_table(("measure", "exhaustive>", "the index>", "lost>"), losses)

@@ -1,0 +1,92 @@
+"""``eval isotropy``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
+from sbertkit.cli.output import print_facts, print_table, shortened
+
+if TYPE_CHECKING:
+    from sbertkit.data import ReadOptions
+    from sbertkit.evaluation import IsotropyResult
+
+
+@click.command()
+@click.argument("corpus")
+@encoder_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=2),
+    default=2_000,
+    show_default=True,
+    help="Texts looked at, drawn at random.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of it.")
+@read_options
+@json_option
+@report_option
+@quiet_option
+def isotropy(
+    corpus: str,
+    load_encoder: LoadEncoder,
+    sample: int,
+    seed: int,
+    read: "ReadOptions",
+    json_path: str | None,
+    report_path: str | None,
+    quiet: bool,
+) -> None:
+    """Tell how evenly an encoder's vectors use their space, on the texts of CORPUS.
+
+    In a narrow cone all texts have a high cosine. What L2 normalization changes is the dot product
+    and the Euclidean distance; it cannot change the cosine of any two texts.
+
+    \b
+    Example:
+      sbertkit eval isotropy corpus.txt --model bert-base-uncased --pooling mean
+    """
+    from sbertkit.evaluation import evaluate_isotropy
+    from sbertkit.evaluation.report import isotropy_page, write_page
+
+    target, report = target_of(json_path), target_of(report_path)
+    encoder = load_encoder()
+    result = evaluate_isotropy(
+        encoder, corpus, sample=sample, seed=seed, read=read, progress=not quiet
+    )
+    about = {
+        "model": encoder.options.model,
+        "fingerprint": encoder.fingerprint,
+        "pooling": encoder.pooling,
+        "corpus": corpus,
+        "seed": seed,
+    }
+    write_json(target, {**about, **result.to_dict()})
+    if report is not None:
+        write_page(report, isotropy_page(result, about))
+    print_facts(
+        [
+            ("model", f"{encoder.options.model}, pooling {encoder.pooling}"),
+            ("corpus", f"{shortened(corpus)}, {result.texts:,} of {result.documents:,} texts"),
+        ]
+    )
+    _print(result)
+
+
+def _print(result: "IsotropyResult") -> None:
+    from sbertkit.evaluation.report.isotropy import space_rows
+    from sbertkit.evaluation.report.words import decimal
+
+    print_table(("measure", "as pooled>", "normalized>"), space_rows(result))
+    print_table(
+        ("rank correlation with frequency", "items>", "length>", "distance from mean>"),
+        [
+            (name, f"{found.items:,}", decimal(found.norm), decimal(found.centre))
+            for name, found in result.frequency.items()
+        ],
+    )
+    print_table(
+        ("layer>", "cosine of random pairs>"),
+        [(layer, decimal(cosine)) for layer, cosine in enumerate(result.layers)],
+    )

@@ -1,0 +1,52 @@
+"""``eval mteb``."""
+
+from pathlib import Path
+
+import click
+
+from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
+from sbertkit.cli.output import print_facts, print_table
+
+
+@click.command()
+@click.argument("tasks", metavar="TASK...", nargs=-1, required=True)
+@encoder_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    default=str(Path("results") / "mteb"),
+    show_default=True,
+    help="Where mteb keeps its results.",
+)
+@json_option
+@quiet_option
+def mteb(
+    tasks: tuple[str, ...],
+    load_encoder: LoadEncoder,
+    output: str,
+    json_path: str | None,
+    quiet: bool,
+) -> None:
+    """Run tasks of the package mteb, unchanged, with an encoder.
+
+    mteb fetches its data from the hub. Tasks whose results are in DIR for this very encoder are not
+    run again.
+
+    \b
+    Example:
+      sbertkit eval mteb STSBenchmark SciFact --model all-MiniLM-L6-v2
+    """
+    from sbertkit.evaluation import evaluate_mteb
+
+    target = target_of(json_path)
+    result = evaluate_mteb(load_encoder(), tasks, output, progress=not quiet)
+    write_json(target, result.to_dict())
+    rows = [(name, result.measures[name], f"{score:.4f}") for name, score in result.scores.items()]
+    print_table(("task", "measure", "score>"), rows)
+    print_facts([("model", result.model), ("mteb", result.version), ("results", output)])
+    if result.failed:
+        for name, reason in result.failed.items():
+            click.echo(f"sbertkit: error: {name}: {reason}", err=True)
+        click.get_current_context().exit(1)

@@ -1,0 +1,211 @@
+"""``eval retrieval``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from sbertkit.cli.files import (
+    json_option,
+    report_option,
+    target_of,
+    write_json,
+    write_rows,
+)
+from sbertkit.cli.options import (
+    LoadEncoder,
+    encoder_options,
+    given_options,
+    measure_option,
+    quiet_option,
+)
+from sbertkit.cli.output import print_facts, print_table
+
+if TYPE_CHECKING:
+    from sbertkit.evaluation import RetrievalResult
+
+_OF_ENCODERS = ("model", "pooling", "max_tokens", "device", "trust_remote_code")
+
+
+class _Measured(NamedTuple):
+    """A result, and what was measured, in words."""
+
+    result: "RetrievalResult"
+    system: Mapping[str, str]
+
+
+@click.command()
+@click.argument("collection")
+@encoder_options
+@click.option("--index", "index", metavar="DIR", help="Search this index, not the corpus itself.")
+@click.option(
+    "--run", "run", metavar="FILE", help="Measure this run; COLLECTION may be a qrels file then."
+)
+@click.option(
+    "--split", default="test", show_default=True, metavar="SPLIT", help="Of the judgements."
+)
+@measure_option
+@click.option(
+    "--exclude-self/--keep-self",
+    default=None,
+    help="Documents with the query's own id; by default left out, but kept with a qrels file.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Documents a query is answered with.",
+)
+@click.option("--write-run", metavar="OUT", help="Write what was found, in TREC's six columns.")
+@click.option("--per-query", metavar="OUT", help="Write the values of each query, tab-separated.")
+@json_option
+@report_option
+@quiet_option
+def retrieval(
+    collection: str,
+    load_encoder: LoadEncoder,
+    index: str | None,
+    run: str | None,
+    split: str,
+    measures: tuple[str, ...],
+    exclude_self: bool | None,
+    depth: int,
+    write_run: str | None,
+    per_query: str | None,
+    json_path: str | None,
+    report_path: str | None,
+    quiet: bool,
+) -> None:
+    """Measure how well an encoder, an index or a run finds what people judged relevant.
+
+    COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv). An
+    encoder is measured with exact search. The measures are trec_eval's; queries without a relevant
+    document are left out and counted.
+
+    \b
+    Example:
+      sbertkit eval retrieval scifact --model all-MiniLM-L6-v2 --json scifact.json
+      sbertkit eval retrieval scifact --index indexes/scifact --measure nDCG@10
+      sbertkit eval retrieval qrels.txt --run bm25.trec
+    """
+    from sbertkit.data.retrieval import write_run as write_run_file
+    from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+    from sbertkit.evaluation.report import retrieval_page, write_page
+
+    _check_options(click.get_current_context(), Path(collection))
+    targets = [target_of(path) for path in (json_path, per_query, write_run, report_path)]
+    settings = {"measures": Measures(measures or DEFAULT_MEASURES).names}  # checked at once
+    if exclude_self is not None:
+        settings["exclude_self"] = exclude_self  # type: ignore[assignment]  # mixed settings
+    if run is not None and not Path(collection).is_dir():
+        measured = _of_run_file(run, collection, settings)
+    else:
+        more = {"split": split, "depth": depth, "progress": not quiet}
+        measured = _of_system(collection, load_encoder, index, run, {**settings, **more})
+    result = measured.result
+    about = {"collection": collection, **measured.system}
+    write_json(targets[0], {**about, **result.to_dict()})
+    write_rows(targets[1], ("query", *result.measures), _rows(result))
+    if targets[2] is not None:
+        write_run_file(targets[2], result.run)
+    if targets[3] is not None:
+        write_page(targets[3], retrieval_page(result, about, _query_texts(collection)))
+    _print(about, result)
+
+
+def _query_texts(collection: str) -> Mapping[str, str]:
+    """Texts of the queries, for the report; none where judgements alone were given."""
+    from sbertkit.data.retrieval import read_queries
+
+    files = (Path(collection) / f"queries.jsonl{suffix}" for suffix in ("", ".gz"))
+    return next((read_queries(file) for file in files if file.is_file()), {})
+
+
+def _check_options(context: click.Context, collection: Path) -> None:
+    """Refuses options that would do nothing beside the others."""
+    given = given_options(context)
+    idle = {"index": ("pooling", "max_tokens"), "run": ("index", *_OF_ENCODERS, "write_run")}
+    for option, others in idle.items():
+        for name in given.intersection(others) if option in given else ():
+            raise click.UsageError(f"--{name.replace('_', '-')} and --{option} do not go together")
+    if "run" in given and not collection.is_dir():
+        for name in given.intersection(("split", "depth")):
+            raise click.UsageError(f"--{name} needs a folder as COLLECTION")
+
+
+def _of_run_file(run: str, qrels: str, settings: Mapping[str, Any]) -> _Measured:
+    from sbertkit.evaluation import evaluate_run
+
+    return _Measured(evaluate_run(run, qrels, **settings), {"run": run})
+
+
+def _of_system(
+    collection: str,
+    load_encoder: LoadEncoder,
+    index: str | None,
+    run: str | None,
+    settings: Mapping[str, Any],
+) -> _Measured:
+    from sbertkit.evaluation import evaluate_retrieval
+
+    if run is not None:
+        about = {"split": settings["split"], "run": run}
+        return _Measured(evaluate_retrieval(run, collection, **settings), about)
+    if index is None:
+        encoder = load_encoder()
+        about = {
+            "split": settings["split"],
+            "model": encoder.options.model,
+            "fingerprint": encoder.fingerprint,
+        }
+        return _Measured(evaluate_retrieval(encoder, collection, **settings), about)
+    from sbertkit.retrieval import SearchIndex
+
+    context = click.get_current_context()
+    model = context.params["model"] if "model" in given_options(context) else None
+    with SearchIndex.open(
+        index,
+        model=model,
+        device=context.params["device"],
+        trust_remote_code=context.params["trust_remote_code"],
+    ) as opened:
+        info = opened.info()
+        about = {
+            "split": settings["split"],
+            "index": index,
+            "kind": info.kind,
+            "model": info.model,
+            "fingerprint": info.fingerprint,
+        }
+        return _Measured(evaluate_retrieval(opened, collection, **settings), about)
+
+
+def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
+    queries = next(iter(result.per_query.values()))
+    return [
+        (query, *(f"{result.per_query[name][query]:.6f}" for name in result.measures))
+        for query in queries
+    ]
+
+
+def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
+    rows = []
+    for name, value in result.measures.items():
+        interval = result.intervals[name]
+        shown = "n/a" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+        rows.append((name, f"{value:.4f}", shown))
+    print_table(("measure", "mean>", "95 % interval>"), rows)
+    facts: list[tuple[str, object]] = [
+        (name, value) for name, value in about.items() if name != "fingerprint"
+    ]
+    facts += [
+        (
+            "queries",
+            f"{result.queries:,} measured, {len(result.left_out):,} left out, "
+            f"{len(result.without_hits):,} without hits",
+        ),
+        ("own ids", f"{'left out' if result.exclude_self else 'kept'} ({result.own:,} met)"),
+    ]
+    print_facts(facts)

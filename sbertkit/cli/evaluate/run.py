@@ -1,0 +1,75 @@
+"""``eval run``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
+from sbertkit.cli.output import print_facts, print_table
+
+if TYPE_CHECKING:
+    from sbertkit.evaluation.suites import SuiteResult
+
+
+@click.command()
+@click.argument("suite")
+@encoder_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Where results are kept. [default: results/SUITE-FINGERPRINT]",
+)
+@click.option("--cache", metavar="DIR", help="Where vectors are kept. [default: the user's cache]")
+@click.option("--no-cache", is_flag=True, help="Keep no vectors.")
+@json_option
+@report_option
+@quiet_option
+def run(
+    suite: str,
+    load_encoder: LoadEncoder,
+    output: str | None,
+    cache: str | None,
+    no_cache: bool,
+    json_path: str | None,
+    report_path: str | None,
+    quiet: bool,
+) -> None:
+    """Measure an encoder on the data sets of a SUITE, beside published rows.
+
+    SUITE is sts, sts-multilingual, retrieval-small, chinese, or a .toml file of your own. Sets come
+    from the folder that SBERTKIT_DATA names, or from the hub. What was measured is kept: an
+    interrupted run goes on where it was.
+
+    \b
+    Example:
+      sbertkit eval run sts --model all-MiniLM-L6-v2 --report sts.html
+    """
+    from sbertkit.evaluation.report import suite_page, write_page
+    from sbertkit.evaluation.suites import read_suite, run_suite
+    from sbertkit.evaluation.vector_cache import default_cache
+
+    if cache is not None and no_cache:
+        raise click.UsageError("--cache and --no-cache do not go together")
+    target, report = target_of(json_path), target_of(report_path)
+    chosen = read_suite(suite)
+    encoder = load_encoder()
+    folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
+    place = None if no_cache else Path(cache) if cache else default_cache()
+    result = run_suite(encoder, chosen, folder, cache=place, progress=not quiet)
+    write_json(target, result.to_dict())
+    if report is not None:
+        write_page(report, suite_page(result))
+    _print(result, folder)
+
+
+def _print(result: "SuiteResult", folder: str) -> None:
+    from sbertkit.evaluation.report.suite import suite_rows
+
+    columns, rows = suite_rows(result)
+    print_table(columns, rows, title=result.suite.title)
+    facts = [("model", result.model), ("results", folder)]
+    facts += [("left out", name) for name in result.missing]
+    print_facts(facts)

@@ -1,0 +1,169 @@
+"""Two systems on the same judged queries: which is better, and is it more than chance."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sbertkit.arguments import path_text
+from sbertkit.data.retrieval import Qrels, Run
+from sbertkit.data.streams import reading, source_name
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError
+from sbertkit.evaluation.measures import DEFAULT_MEASURES, PerQuery
+from sbertkit.evaluation.retrieval import RetrievalResult, evaluate_run
+from sbertkit.metrics.paired import PairedTest, paired_permutation
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two systems side by side.
+
+    Attributes:
+        queries: How many queries both were measured on.
+        first: Means of the one, by measure.
+        second: Means of the other.
+        tests: Difference (first less second), p-value and interval, by measure.
+    """
+
+    queries: int
+    first: Mapping[str, float]
+    second: Mapping[str, float]
+    tests: Mapping[str, PairedTest]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as strict JSON can hold it."""
+        return {
+            "queries": self.queries,
+            "first": dict(self.first),
+            "second": dict(self.second),
+            "tests": {name: test.to_dict() for name, test in self.tests.items()},
+        }
+
+
+def compare_runs(
+    first: str | os.PathLike[str] | Run,
+    second: str | os.PathLike[str] | Run,
+    qrels: str | os.PathLike[str] | Qrels,
+    *,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    exclude_self: bool = False,
+    missing_as_zero: bool = False,
+) -> Comparison:
+    """Both runs over the same judged queries; other arguments are those of `evaluate_run`.
+
+    Args:
+        first: One system's run.
+        second: The other's.
+        qrels: Judgements.
+        measures: As ir-measures spells them.
+        exclude_self: Leave out documents that have the query's own id.
+        missing_as_zero: Count a query that one run alone answers as one without hits in the other.
+
+    Raises:
+        InputError: As `evaluate_run`; or the runs answer different queries, so that a difference
+            would be one of queries.
+    """
+    results = [
+        evaluate_run(run, qrels, measures=measures, exclude_self=exclude_self)
+        for run in (first, second)
+    ]
+    return compare_results(*results, missing_as_zero=missing_as_zero)
+
+
+def compare_results(
+    first: RetrievalResult | str | os.PathLike[str],
+    second: RetrievalResult | str | os.PathLike[str],
+    *,
+    missing_as_zero: bool = False,
+) -> Comparison:
+    """Two results over the same judged queries, by the measures that both have.
+
+    Args:
+        first: A result, or a file with one as JSON.
+        second: The other.
+        missing_as_zero: See `compare_runs`.
+
+    Raises:
+        InputError: A file that holds no such result, different queries, or no measure in common.
+        MissingFile: A file does not exist.
+    """
+    one, other = _measured(first), _measured(second)
+    _check_same(set(one.queries), set(other.queries), "were measured on")
+    if not missing_as_zero:
+        _check_same(
+            set(one.queries) - one.unanswered,
+            set(other.queries) - other.unanswered,
+            "answered",
+            "; pass missing_as_zero (--missing-as-zero) to count those as nothing found",
+        )
+    names = [name for name in one.per_query if name in other.per_query]
+    if not names:
+        raise InputError(
+            f"the results have no measure in common: {', '.join(one.per_query)} and "
+            f"{', '.join(other.per_query)}"
+        )
+    tests = {
+        name: paired_permutation(
+            *([system.per_query[name][query] for query in one.queries] for system in (one, other))
+        )
+        for name in names
+    }
+    return Comparison(
+        queries=len(one.queries),
+        first={name: one.means[name] for name in names},
+        second={name: other.means[name] for name in names},
+        tests=tests,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What a comparison needs of a result."""
+
+    means: Mapping[str, float]
+    per_query: PerQuery | Mapping[str, Mapping[str, float]]
+    unanswered: frozenset[str]
+
+    @property
+    def queries(self) -> list[str]:
+        return list(next(iter(self.per_query.values())))
+
+
+def _measured(result: RetrievalResult | str | os.PathLike[str]) -> _Measured:
+    if isinstance(result, RetrievalResult):
+        return _Measured(result.measures, result.per_query, frozenset(result.without_hits))
+    name = source_name(path_text(result))
+    with reading(name):
+        content = Path(result).read_bytes()
+    try:
+        return _from_json(json.loads(content))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{name}: expected a retrieval result as --json writes it, found something else; for "
+            "run files give their judgements (--qrels)"
+        ) from error
+
+
+def _from_json(content: Any) -> _Measured:
+    """The result in a file's content; what is not as it was written is an error of any kind."""
+    means = {str(name): float(value) for name, value in content["measures"].items()}
+    per_query = {
+        name: {str(query): float(value) for query, value in content["per_query"][name].items()}
+        for name in means
+    }
+    queries = {frozenset(values) for values in per_query.values()}
+    if len(queries) != 1 or not next(iter(queries)):
+        raise ValueError("measures over different queries, or over none")
+    return _Measured(means, per_query, frozenset(content["without_hits"]))
+
+
+def _check_same(first: set[str], second: set[str], verb: str, hint: str = "") -> None:
+    for only, which in ((first - second, "first"), (second - first, "second")):
+        if only:
+            raise InputError(
+                f"the systems {verb} different queries: {len(only):,} are in the {which} alone, "
+                f"such as {printable(min(only), 40)!r}; compare them over the same queries{hint}"
+            )

@@ -1,0 +1,223 @@
+"""What a kind of index costs: hits lost against exhaustive search, time, and bytes."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.arguments import whole_number
+from sbertkit.data.retrieval import Collection, read_collection
+from sbertkit.errors import InputTypeError
+from sbertkit.evaluation.measures import Measures
+from sbertkit.evaluation.retrieval import evaluate_run
+from sbertkit.metrics import Interval, bootstrap_interval
+from sbertkit.progress import Advance, track
+from sbertkit.retrieval import Hit, SearchIndex
+
+Vectors = npt.NDArray[np.float32]
+
+DEFAULT_MEASURES = ("nDCG@10",)
+_WARM_UP = 10
+"""Searches before the clock counts."""
+_EQUAL = 1e-6
+"""Cosines that differ by less are equal: which of their documents is found does not count."""
+_PERCENTILES = (50, 95, 99)
+
+
+class Latency(NamedTuple):
+    """Percentiles of the milliseconds that one query takes, its encoding left out."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+class Loss(NamedTuple):
+    """A measure with exhaustive search, with the index, and the difference."""
+
+    exact: float
+    found: float
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """What a kind of index costs, apart from what its encoder costs.
+
+    Attributes:
+        kind: Of the index.
+        documents: How many it has.
+        k: How many hits a query is to have.
+        queries: How many queries were searched.
+        recall: Share of the `k` best documents that the index finds, the mean over the queries.
+        interval: Its 95 % bootstrap interval over the queries.
+        worst: The least share of a query.
+        latency: Of the index, one query after another.
+        exact_latency: Of exhaustive search over the same vectors.
+        bytes_a_vector: Bytes of the stored vectors and of the index over them, for a document.
+        measures: By name what judgements say of both, where there are any.
+    """
+
+    kind: str
+    documents: int
+    k: int
+    queries: int
+    recall: float
+    interval: Interval | None
+    worst: float
+    latency: Latency
+    exact_latency: Latency
+    bytes_a_vector: Mapping[str, float]
+    measures: Mapping[str, Loss] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as strict JSON can hold it."""
+        parts = {
+            "interval": self.interval,
+            "latency": self.latency,
+            "exact_latency": self.exact_latency,
+        }
+        return {
+            **asdict(self),
+            **{name: None if part is None else part._asdict() for name, part in parts.items()},
+            "bytes_a_vector": dict(self.bytes_a_vector),
+            "measures": None
+            if self.measures is None
+            else {name: loss._asdict() for name, loss in self.measures.items()},
+        }
+
+
+def evaluate_index(
+    index: SearchIndex,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    k: int = 10,
+    queries: int = 1_000,
+    split: str = "test",
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    seed: int = 0,
+    progress: bool = False,
+) -> IndexResult:
+    """Compares the hits of an index with those of exhaustive search over its stored vectors.
+
+    Without judgements the queries are stored vectors drawn at random, each without its own
+    document. With a collection they are its judged queries, and the documents found are measured,
+    too; documents with the query's own id are left out.
+
+    Args:
+        index: An opened index.
+        folder: A collection in BEIR's layout, whose corpus the index holds.
+        k: How many hits a query is to have.
+        queries: How many stored vectors are drawn.
+        split: Of the collection's judgements.
+        measures: Of the collection, as ir-measures spells them.
+        seed: Of the draw.
+        progress: Show progress on standard error.
+
+    Raises:
+        InputError: `k` or `queries` below 1, or a bad collection, split or measure.
+        InputTypeError: No index.
+        MissingFile: The folder or a file in it does not exist.
+    """
+    if not isinstance(index, SearchIndex):
+        raise InputTypeError(f"expected a SearchIndex, found {type(index).__name__}")
+    k, queries = whole_number("k", k), whole_number("queries", queries)
+    collection = None
+    if folder is None:
+        ids, vectors = index.sample(queries, seed)
+    else:
+        wanted = Measures(measures)
+        k = max(k, wanted.cutoff)
+        collection = read_collection(folder, split)
+        ids = list(collection.queries)
+        vectors = index.encoder.encode(list(collection.queries.values()), kind="query")
+    with track("searching", 2 * len(ids), shown=progress) as advance:
+        found = _search(index, ids, vectors, k, advance, exact=False)
+        best = _search(index, ids, vectors, k, advance, exact=True)
+    recalls = np.array(
+        [_recall(have, want) for have, want in zip(found.hits, best.hits, strict=True)]
+    )
+    sizes = index.sizes()
+    return IndexResult(
+        kind=index.info().kind,
+        documents=len(index),
+        k=k,
+        queries=len(ids),
+        recall=float(recalls.mean()),
+        interval=bootstrap_interval(lambda rows: float(rows.mean()), recalls),
+        worst=float(recalls.min()),
+        latency=found.latency,
+        exact_latency=best.latency,
+        bytes_a_vector={
+            part: round(sizes.get(name, 0) / len(index), 1)
+            for part, name in (("vectors", "vectors.npy"), ("index", "index.faiss"))
+        },
+        measures=None
+        if collection is None
+        else _losses(ids, found.hits, best.hits, collection, measures),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    hits: list[list[Hit]]
+    latency: Latency
+
+
+def _search(
+    index: SearchIndex,
+    ids: Sequence[str],
+    vectors: Vectors,
+    k: int,
+    advance: Advance,
+    *,
+    exact: bool,
+) -> _Found:
+    """The hits of each query without its own document, searched one after another."""
+    for vector in vectors[:_WARM_UP]:
+        index.search(vector, k + 1, exact=exact)
+    hits = []
+    seconds = []
+    for own, vector in zip(ids, vectors, strict=True):
+        start = time.perf_counter()
+        found = index.search(vector, k + 1, exact=exact)
+        seconds.append(time.perf_counter() - start)
+        hits.append([hit for hit in found if hit.id != own][:k])
+        advance(1)
+    percentiles = np.percentile(seconds, _PERCENTILES) * 1_000
+    return _Found(hits, Latency(*(round(float(value), 3) for value in percentiles)))
+
+
+def _recall(found: Sequence[Hit], best: Sequence[Hit]) -> float:
+    """The share of the best that was found; another document of the same score is as good."""
+    if not best:
+        return 1.0
+    least = best[-1].score - _EQUAL
+    return sum(hit.score >= least for hit in found) / len(best)
+
+
+def _losses(
+    ids: Sequence[str],
+    found: Sequence[Sequence[Hit]],
+    best: Sequence[Sequence[Hit]],
+    collection: Collection,
+    measures: Sequence[str],
+) -> dict[str, Loss]:
+    exact, indexed = (
+        evaluate_run(
+            {
+                query: {hit.id: hit.score for hit in row}
+                for query, row in zip(ids, hits, strict=True)
+            },
+            collection.qrels,
+            measures=measures,
+        ).measures
+        for hits in (best, found)
+    )
+    return {
+        name: Loss(exact[name], indexed[name], exact[name] - indexed[name]) for name in measures
+    }

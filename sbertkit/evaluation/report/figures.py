@@ -1,0 +1,156 @@
+"""The pictures of reports as SVG whose colours follow the page, light or dark."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = Sequence[float] | npt.NDArray[np.floating]
+
+_LOCK = Lock()  # matplotlib's settings belong to the process
+# Colours that stand for those of the page: what is drawn is exchanged for its variables.
+_INK, _SOFT, _LINE, _ONE, _TWO = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
+_OF_THE_PAGE = {
+    _INK: "var(--ink)",
+    _SOFT: "var(--soft)",
+    _LINE: "var(--line)",
+    _ONE: "var(--one)",
+    _TWO: "var(--two)",
+}
+_SETTINGS = {
+    "svg.hashsalt": "sbertkit",
+    "svg.fonttype": "none",
+    "font.size": 10.0,
+    "font.family": "sans-serif",
+    "text.color": _INK,
+    "axes.edgecolor": _LINE,
+    "axes.labelcolor": _SOFT,
+    "xtick.color": _SOFT,
+    "ytick.color": _SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _LINE,
+    "grid.linewidth": 0.6,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+_WIDTH, _HEIGHT = 7.0, 3.6
+_MOST_DOTS = 3_000
+
+
+def scatter(x: Numbers, y: Numbers, *, x_label: str, y_label: str, name: str) -> str:
+    """Dots; of more than 3,000 a seeded sample is drawn."""
+    across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(across) > _MOST_DOTS:
+        kept = np.random.default_rng(0).choice(len(across), _MOST_DOTS, replace=False)
+        across, up = across[kept], up[kept]
+
+    def draw(axes: Any) -> None:
+        axes.plot(across, up, ".", color=_ONE, alpha=0.35, markersize=4, markeredgewidth=0)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+
+    return _drawn(draw, name)
+
+
+def histogram(counts: Sequence[int], low: float, high: float, *, x_label: str, name: str) -> str:
+    """Bars of counts over equal bins from `low` to `high`."""
+    edges = np.linspace(low, high, len(counts) + 1)
+
+    def draw(axes: Any) -> None:
+        total = max(1, sum(counts))
+        shares = [100 * count / total for count in counts]
+        axes.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color=_ONE, alpha=0.8)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel("% of pairs")
+        filled = np.flatnonzero(counts)
+        if len(filled):
+            axes.set_xlim(edges[max(0, filled[0] - 1)], edges[min(len(counts), filled[-1] + 2)])
+
+    return _drawn(draw, name)
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float | None],
+    intervals: Sequence[tuple[float, float] | None],
+    *,
+    x_label: str,
+    name: str,
+) -> str:
+    """Horizontal bars with their intervals, the first name on top."""
+    places = np.arange(len(names))[::-1]
+
+    def draw(axes: Any) -> None:
+        axes.barh(places, [value or 0.0 for value in values], color=_ONE, alpha=0.8, height=0.6)
+        for place, interval in zip(places, intervals, strict=True):
+            if interval is not None:
+                axes.plot(interval, [place, place], color=_INK, linewidth=1.4)
+        axes.set_yticks(places, [_shortened(one) for one in names])
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(x_label)
+
+    return _drawn(draw, name, height=max(1.4, 0.6 + 0.32 * len(names)))
+
+
+def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: str) -> str:
+    """Values over 0, 1, 2, ...; undefined ones are gaps."""
+    known = [np.nan if value is None else value for value in values]
+
+    def draw(axes: Any) -> None:
+        axes.plot(range(len(known)), known, "o-", color=_ONE, markersize=4, linewidth=1.6)
+        axes.set_xticks(range(len(known)))
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+
+    return _drawn(draw, name)
+
+
+def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> str:
+    """The SVG element of one pair of axes."""
+    from matplotlib.figure import Figure
+
+    with _styled():
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        draw(figure.add_subplot())
+        text = StringIO()
+        # Without these fields there is no metadata, hence no date, version or address.
+        absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(text, format="svg", metadata=absent)
+    drawing = text.getvalue()
+    drawing = drawing[drawing.index("<svg ") :]
+    for colour, variable in _OF_THE_PAGE.items():
+        drawing = drawing.replace(colour, variable)
+    # Several drawings share a page: their inner names must differ.
+    marks = set(re.findall(r'id="([^"]+)"', drawing))
+    key = re.sub(r"\W+", "-", name)
+    for mark in sorted(marks, key=len, reverse=True):
+        drawing = re.sub(rf'(id="|#){re.escape(mark)}(?=["\)])', rf"\g<1>{key}-{mark}", drawing)
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{_attribute(name)}" ', 1)
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
+    import matplotlib as mpl
+    from matplotlib import style
+
+    with _LOCK, style.context("default"), mpl.rc_context(_SETTINGS):
+        yield
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _shortened(text: str, most: int = 28) -> str:
+    # matplotlib takes dollars for mathematics
+    short = text if len(text) <= most else f"{text[: most - 3]}..."
+    return short.replace("$", r"\$")

@@ -1,0 +1,42 @@
+"""What others reached on a data set, where a suite has it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from sbertkit.evaluation.report.page import Section, Table
+from sbertkit.evaluation.suites import read_suite, suite_names
+
+
+def published_section(path: str | os.PathLike[str] | None, own: Sequence[str]) -> Section | None:
+    """A table of this result beside published ones; None where none are known.
+
+    Args:
+        path: The data's file or folder, which is known by its name: ``sts12.tsv``, ``scifact``.
+        own: What was measured: the encoder's name and its score x 100.
+    """
+    rows: list[Sequence[object]] = []
+    for suite in map(read_suite, suite_names()):
+        for one in suite.sets:
+            if path is None or _stem(one.place) != _stem(path):
+                continue
+            rows += [
+                (f"published: {row.name}", f"{row.scores[one.name]:.2f}", row.source)
+                for row in suite.published
+                if one.name in row.scores
+            ]
+    if not rows:
+        return None
+    table = Table(
+        ("encoder", "score × 100>", "source"), [(*own, "this report"), *rows], marked=frozenset({0})
+    )
+    return Section(
+        "Beside published rows",
+        ["The data is known by its name; published rows are for the test split, all of it."],
+        [table],
+    )
+
+
+def _stem(path: str | os.PathLike[str]) -> str:
+    name = PurePath(path).name
+    return name.split(".")[0]

@@ -1,0 +1,368 @@
+"""How well a system finds what people judged relevant."""
+
+import logging
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.arguments import whole_number
+from sbertkit.data import Document, ReadReport, read_corpus
+from sbertkit.data.retrieval import (
+    Collection,
+    Qrels,
+    Run,
+    checked_qrels,
+    checked_run,
+    read_collection,
+    read_qrels,
+    read_run,
+)
+from sbertkit.data.retrieval.runs import ranked
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.evaluation.exact import TopK
+from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.metrics import Interval, bootstrap_interval
+
+_LOG = logging.getLogger(__name__)
+
+DEPTH = 1_000
+"""Documents a query is answered with, as TREC's runs are."""
+_NAMED = 5
+_QUERY_CHUNK = 64
+
+Vectors = npt.NDArray[np.float32]
+
+
+class EncodingRun(Protocol):
+    """A pass over texts; see `sbertkit.encoder.encoding.EncodingRun`."""
+
+    def vectors(self, texts: Iterable[str], /, *, progress: bool) -> Iterator[Vectors]:
+        """Vectors of the texts in order, one part (n, dim) at a time."""
+        ...
+
+
+class TextEncoder(Protocol):
+    """What exact search asks of an encoder."""
+
+    def encode(self, texts: Sequence[str], /, *, kind: str) -> Vectors:
+        """Vectors (n, dim) of queries or documents."""
+        ...
+
+    def start_run(self, *, kind: str) -> EncodingRun:
+        """A run for more documents than memory holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """What a system reached on judged queries.
+
+    Attributes:
+        measures: Means over the queries by ir-measures' names.
+        intervals: Their 95 % bootstrap intervals over the queries; None where undefined.
+        queries: How many queries went into the means.
+        left_out: Ids of queries that did not: never judged, or without a relevant document.
+        without_hits: Ids of queries that count, but for which nothing was found.
+        missing: Ids of relevant documents that are not in the corpus; they count as not found.
+        exclude_self: Whether documents with the query's own id were left out.
+        own: How many such documents were met.
+        per_query: Values by measure and query id.
+        run: Scores of the documents found, by query id and document id.
+    """
+
+    measures: Mapping[str, float]
+    intervals: Mapping[str, Interval | None]
+    queries: int
+    left_out: tuple[str, ...]
+    without_hits: tuple[str, ...]
+    missing: tuple[str, ...]
+    exclude_self: bool
+    own: int
+    per_query: Mapping[str, Mapping[str, float]]
+    run: Run
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as strict JSON can hold it, without the run."""
+        return {
+            "measures": dict(self.measures),
+            "intervals": {
+                name: None if interval is None else interval._asdict()
+                for name, interval in self.intervals.items()
+            },
+            "queries": self.queries,
+            "left_out": list(self.left_out),
+            "without_hits": list(self.without_hits),
+            "missing": list(self.missing),
+            "exclude_self": self.exclude_self,
+            "own": self.own,
+            "per_query": {name: dict(values) for name, values in self.per_query.items()},
+        }
+
+
+def evaluate_run(
+    run: str | os.PathLike[str] | Run,
+    qrels: str | os.PathLike[str] | Qrels,
+    *,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    exclude_self: bool = False,
+) -> RetrievalResult:
+    """The measures of a run, equal to trec_eval's over all judged queries (its option ``-c``).
+
+    Args:
+        run: A file for `read_run`, or scores by query id and document id.
+        qrels: A file for `read_qrels`, or grades by query id and document id.
+        measures: As ir-measures spells them.
+        exclude_self: Leave out documents that have the query's own id, as BEIR does.
+
+    Raises:
+        InputError: A bad file, an unknown measure, or no query of the run is judged.
+        InputTypeError: Neither a path nor a mapping of mappings.
+        MissingFile: A file does not exist.
+    """
+    wanted = Measures(measures)
+    grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else checked_qrels(qrels)
+    found = read_run(run) if isinstance(run, str | os.PathLike) else checked_run(run)
+    if not any(query in grades for query in found):
+        raise InputError(
+            f"none of the {len(found):,} queries of the run is judged: it has "
+            f"{printable(next(iter(found)), 40)!r}, the judgements "
+            f"{printable(next(iter(grades)), 40)!r}; ids must be equal as text"
+        )
+    return _measure(_Answers(found, (), ()), grades, wanted, exclude_self=exclude_self)
+
+
+def evaluate_retrieval(
+    system: Any,
+    folder: str | os.PathLike[str],
+    *,
+    split: str = "test",
+    exclude_self: bool = True,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    depth: int = DEPTH,
+    progress: bool = False,
+) -> RetrievalResult:
+    """The measures of an encoder with exact search, of a built index, or of a run.
+
+    Title and text of a document are joined, as BEIR does. The corpus of an encoder is encoded
+    chunk by chunk, and only the best documents of each query are kept, so that memory does not
+    grow with it.
+
+    Args:
+        system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`.
+        folder: A collection in BEIR's layout.
+        split: Of its judgements.
+        exclude_self: Leave out documents that have the query's own id, as BEIR does.
+        measures: As ir-measures spells them.
+        depth: How many documents a query is answered with, own ones not counted.
+        progress: Show progress on standard error.
+
+    Raises:
+        InputError: A bad file, an unknown split or measure.
+        InputTypeError: No encoder, index or run.
+        MissingFile: The folder or a file in it does not exist.
+    """
+    wanted = Measures(measures)
+    depth = whole_number("depth", depth, least=max(1, wanted.cutoff))
+    collection = read_collection(folder, split)
+    fetched = depth + 1 if exclude_self else depth
+    if isinstance(system, str | os.PathLike | Mapping):
+        answers = _from_run(system, collection)
+    elif hasattr(system, "search_batch"):
+        answers = _from_index(system, collection, fetched)
+    elif hasattr(system, "encode"):
+        answers = _from_encoder(system, collection, fetched, progress=progress)
+    else:
+        raise InputTypeError(
+            f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
+        )
+    if collection.without_text:
+        _LOG.warning("%s", _told(collection.without_text, "judged query", "without a text"))
+    return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What was found.
+
+    Attributes:
+        run: Scores by query id and document id.
+        unjudged: Queries that were not even asked, since nobody judged them.
+        missing: Judged documents that are not in the corpus.
+    """
+
+    run: Run
+    unjudged: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def _from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> _Answers:
+    run = read_run(system) if isinstance(system, str | os.PathLike) else checked_run(system)
+    missing = _judged(collection.qrels)
+    for document in read_corpus(collection.folder, keep_blank=True):
+        missing.pop(document.document.id, None)
+    return _Answers(run, collection.unjudged, tuple(missing))
+
+
+def _from_index(index: Any, collection: Collection, k: int) -> _Answers:
+    run: dict[str, dict[str, float]] = {}
+    names = list(collection.queries)
+    for start in range(0, len(names), _QUERY_CHUNK):
+        part = names[start : start + _QUERY_CHUNK]
+        hits = index.search_batch([collection.queries[name] for name in part], k)
+        for name, found in zip(part, hits, strict=True):
+            run[name] = {hit.id: hit.score for hit in found}
+    missing = tuple(name for name in _judged(collection.qrels) if not _holds(index, name))
+    return _Answers(run, collection.unjudged, missing)
+
+
+def _holds(index: Any, document: str) -> bool:
+    try:
+        index.get(document)
+    except UnknownId:
+        return False
+    return True
+
+
+def _from_encoder(
+    encoder: TextEncoder, collection: Collection, k: int, *, progress: bool
+) -> _Answers:
+    queries = _unit(encoder.encode(list(collection.queries.values()), kind="query"))
+    best = TopK(queries, k)
+    missing = _judged(collection.qrels)
+    report = ReadReport()
+    waiting: deque[str] = deque()  # ids of the documents whose vectors are still to come
+
+    def texts() -> Iterator[str]:
+        for document in _documents(collection.folder, report):
+            missing.pop(document.id, None)
+            waiting.append(document.id)
+            yield document.text
+
+    for vectors in encoder.start_run(kind="document").vectors(texts(), progress=progress):
+        ids = [waiting.popleft() for _ in range(len(vectors))]
+        best.show(ids, _unit(vectors))
+    for line in report.warnings():
+        _LOG.warning(line)
+    run = dict(zip(collection.queries, best.found(), strict=True))
+    return _Answers(run, collection.unjudged, tuple(missing))
+
+
+def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:
+    """The documents of a collection.
+
+    Raises:
+        InputError: An id twice.
+    """
+    lines: dict[str, int] = {}
+    for document, line in read_corpus(folder, report=report):
+        known = lines.setdefault(document.id, line)
+        if known != line:
+            raise InputError(
+                f"{folder}: the document id {printable(document.id)!r} is in lines {known} and "
+                f"{line}; ids must be unique"
+            )
+        yield document
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit
+
+
+def _judged(qrels: Qrels) -> dict[str, None]:
+    """Relevant documents, each once, in order."""
+    return {
+        document: None
+        for grades in qrels.values()
+        for document, grade in grades.items()
+        if grade > 0
+    }
+
+
+def _measure(
+    answers: _Answers,
+    qrels: Qrels,
+    measures: Measures,
+    *,
+    exclude_self: bool,
+    depth: int | None = None,
+) -> RetrievalResult:
+    counted = {
+        query: grades
+        for query, grades in qrels.items()
+        if any(grade > 0 for grade in grades.values())
+    }
+    if not counted:
+        raise InputError("no query has a relevant document: expected a grade above 0, found none")
+    asked = dict.fromkeys([*qrels, *answers.run, *answers.unjudged])
+    left_out = tuple(query for query in asked if query not in counted)
+    own = sum(query in found for query, found in answers.run.items() if query in counted)
+    run = {query: answers.run.get(query, {}) for query in counted}
+    if exclude_self:
+        run = {query: _without(found, query) for query, found in run.items()}
+    if depth is not None:
+        run = {
+            query: {document: found[document] for document in ranked(found)[:depth]}
+            for query, found in run.items()
+        }
+    per_query = measures.per_query(counted, run)
+    _warn(answers, left_out, own, exclude_self=exclude_self)
+    return RetrievalResult(
+        measures={name: measures.mean(name, per_query[name]) for name in measures.names},
+        intervals={name: _interval(per_query[name]) for name in measures.names},
+        queries=len(counted),
+        left_out=left_out,
+        without_hits=tuple(query for query, found in run.items() if not found),
+        missing=answers.missing,
+        exclude_self=exclude_self,
+        own=own,
+        per_query=per_query,
+        run=run,
+    )
+
+
+def _without(found: Mapping[str, float], query: str) -> Mapping[str, float]:
+    return {document: score for document, score in found.items() if document != query}
+
+
+def _interval(values: Mapping[str, float]) -> Interval | None:
+    column = np.array(list(values.values()))
+    return bootstrap_interval(lambda rows: float(rows.mean()), column)
+
+
+def _warn(answers: _Answers, left_out: Sequence[str], own: int, *, exclude_self: bool) -> None:
+    if answers.missing:
+        _LOG.warning(_told(answers.missing, "judged document", "not in the corpus"))
+    if left_out:
+        _LOG.warning(
+            "%s: never judged, or no document is relevant", _told(left_out, "query", "left out")
+        )
+    if own and not exclude_self:
+        _LOG.warning(
+            "%d %s a document with its own id, which was kept; BEIR leaves such out "
+            "(exclude_self, --exclude-self)",
+            own,
+            "query found" if own == 1 else "queries each found",
+        )
+
+
+def _told(names: Sequence[str], noun: str, what: str) -> str:
+    """How many there are, and the first of them: ``2 queries left out (q3, q4)``."""
+    plural = (
+        noun
+        if len(names) == 1
+        else f"{noun.removesuffix('y')}ies"
+        if noun[-1] == "y"
+        else f"{noun}s"
+    )
+    shown = ", ".join(printable(name, 40) for name in names[:_NAMED])
+    more = "" if len(names) <= _NAMED else f", and {len(names) - _NAMED:,} more"
+    return f"{len(names):,} {plural} {what} ({shown}{more})"

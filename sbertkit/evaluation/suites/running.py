@@ -1,0 +1,205 @@
+"""Measures an encoder on a suite, set by set; what is measured is not measured again."""
+
+import hashlib
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sbertkit.arguments import output_folder
+from sbertkit.data.named import NamedSet, named_data
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
+from sbertkit.evaluation.retrieval import evaluate_retrieval
+from sbertkit.evaluation.sts import evaluate_sts
+from sbertkit.evaluation.suites.definition import Suite
+from sbertkit.evaluation.vector_cache import CachedEncoder
+from sbertkit.metrics import Interval
+from sbertkit.storage import replace_file, sha256_file, storage_errors
+
+_LOG = logging.getLogger(__name__)
+
+_SPLIT = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class SetScore:
+    """An encoder's score on one set.
+
+    Attributes:
+        task: Of the set.
+        measure: What the score is.
+        score: From -1 to 1; None where it is undefined.
+        interval: Its 95 % bootstrap interval.
+        details: All that was measured, as JSON.
+    """
+
+    task: str
+    measure: str
+    score: float | None
+    interval: Interval | None
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """An encoder's scores on a suite.
+
+    Attributes:
+        suite: What was measured.
+        model: The encoder's name.
+        fingerprint: The encoder's.
+        scores: By the names of sets, in the suite's order.
+        missing: Why sets were not measured, by their names.
+        mean: Of the scores that are defined; None without any.
+    """
+
+    suite: Suite
+    model: str
+    fingerprint: str
+    scores: Mapping[str, SetScore]
+    missing: Mapping[str, str]
+    mean: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as strict JSON can hold it."""
+        return {
+            "suite": self.suite.name,
+            "model": self.model,
+            "fingerprint": self.fingerprint,
+            "mean": self.mean,
+            "missing": dict(self.missing),
+            "scores": {
+                name: {
+                    "task": one.task,
+                    "measure": one.measure,
+                    "score": one.score,
+                    "interval": None if one.interval is None else one.interval._asdict(),
+                    "details": one.details,
+                }
+                for name, one in self.scores.items()
+            },
+        }
+
+    def published_mean(self, scores: Mapping[str, float]) -> float | None:
+        """The mean of a published row over the sets measured here; None where it lacks one."""
+        wanted = [name for name, one in self.scores.items() if one.score is not None]
+        if not wanted or any(name not in scores for name in wanted):
+            return None
+        return math.fsum(scores[name] for name in wanted) / len(wanted)
+
+
+def run_suite(
+    encoder: Encoder,
+    suite: Suite,
+    folder: str | os.PathLike[str],
+    *,
+    cache: Path | None = None,
+    progress: bool = False,
+) -> SuiteResult:
+    """The scores of an encoder on the sets of a suite.
+
+    Sets that are not here are fetched; one that is not to be had is left out and told. Each set's
+    result is written to the folder at once: a later call, also of another suite, takes those that
+    were measured with the same encoder, data and measures.
+
+    Args:
+        encoder: What is measured.
+        suite: Of `read_suite`.
+        folder: Where results are kept.
+        cache: Where vectors are kept, so that an interrupted set goes on; None for nowhere.
+        progress: Show progress on standard error.
+
+    Raises:
+        InputError: Not one set is to be had, or a set's files are bad.
+        StorageError: The folder cannot be written.
+    """
+    results = output_folder(folder)
+    system: Any = encoder if cache is None else CachedEncoder(encoder, cache)
+    scores: dict[str, SetScore] = {}
+    missing: dict[str, str] = {}
+    for one in suite.sets:
+        try:
+            place = named_data(one)
+        except InputError as error:
+            missing[one.name] = str(error)
+            _LOG.warning("left out: %s", error)
+            continue
+        identity = {
+            "set": one.name,
+            "split": _SPLIT,
+            "fingerprint": encoder.fingerprint,
+            "data": _digest(place),
+            "measures": list(suite.measures) if one.task == "retrieval" else None,
+        }
+        file = results / f"{one.name}.json"
+        details = _known(file, identity)
+        if details is None:
+            details = _MEASURES[one.task](system, place, suite, progress)
+            content = json.dumps({**identity, "result": details}, allow_nan=False, indent=2) + "\n"
+            with storage_errors(file):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(file, content.encode())
+        scores[one.name] = _score(suite, one, details)
+    if not scores:
+        raise InputError(f"none of the sets of the suite {suite.name} is to be had")
+    defined = [one.score for one in scores.values() if one.score is not None]
+    mean = math.fsum(defined) / len(defined) if defined else None
+    return SuiteResult(suite, encoder.options.model, encoder.fingerprint, scores, missing, mean)
+
+
+def _sts(system: Any, place: Path, _suite: Suite, _progress: bool) -> dict[str, Any]:
+    return evaluate_sts(system, place, split=_SPLIT).to_dict()
+
+
+def _retrieval(system: Any, place: Path, suite: Suite, progress: bool) -> dict[str, Any]:
+    return evaluate_retrieval(
+        system, place, split=_SPLIT, measures=suite.measures, progress=progress
+    ).to_dict()
+
+
+_MEASURES: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
+    "sts": _sts,
+    "retrieval": _retrieval,
+}
+
+
+def _score(suite: Suite, one: NamedSet, details: Mapping[str, Any]) -> SetScore:
+    if one.task == "sts":
+        score, interval = details["spearman"], details["interval"]
+    else:
+        first = suite.measures[0]
+        score, interval = details["measures"][first], details["intervals"][first]
+    between = None if interval is None else Interval(**interval)
+    return SetScore(one.task, suite.headline(one.task), score, between, details)
+
+
+def _known(file: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The result that was written for this very measurement; None for another or a damaged one."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(content, dict) or any(content.get(k) != v for k, v in identity.items()):
+        return None
+    result = content.get("result")
+    return result if isinstance(result, dict) else None
+
+
+def _digest(place: Path) -> str:
+    """A hash over the files of a set."""
+    digest = hashlib.sha256()
+    for file in _files(place):
+        name = file.relative_to(place).as_posix() if place.is_dir() else file.name
+        digest.update(f"{name}\0{sha256_file(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(place: Path) -> Iterable[Path]:
+    if place.is_dir():
+        return sorted(file for file in place.rglob("*") if file.is_file())
+    return [place]

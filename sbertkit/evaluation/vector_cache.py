@@ -1,0 +1,143 @@
+"""An encoder whose vectors are kept in files, so that what was encoded once is read."""
+
+import hashlib
+import io
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder import Encoded, Encoder, EncodeReport
+from sbertkit.encoder.report import merged
+from sbertkit.progress import track
+from sbertkit.storage import staged_file, storage_errors
+
+_LOG = logging.getLogger(__name__)
+
+_CHUNK = 4_096
+"""Texts a file; so many are encoded again after an interruption, at most."""
+_DIGEST = hashlib.sha256().digest_size
+
+Vectors = npt.NDArray[np.float32]
+
+
+def default_cache() -> Path:
+    """The folder of this user's cached vectors."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "sbertkit" / "vectors"
+
+
+class CachedEncoder:
+    """Gives the vectors of an encoder, from files where they are known.
+
+    A file holds the vectors of some texts; it is found by a hash over them, below a folder for the
+    encoder's fingerprint, precision and device. A damaged file is encoded again.
+
+    Args:
+        encoder: Whose vectors they are.
+        folder: Where the files are; it may be deleted at any time.
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path) -> None:
+        options = encoder.options
+        device = next(encoder.network.parameters()).device.type
+        self._encoder = encoder
+        self._folder = folder / f"{encoder.fingerprint[:32]}-{options.precision}-{device}"
+
+    def encode(self, texts: Sequence[str], *, kind: str = "document") -> Vectors:
+        """Vectors (n, dim) of the texts."""
+        return self.encode_with_report(texts, kind=kind).vectors
+
+    def encode_with_report(self, texts: Sequence[str], *, kind: str = "document") -> Encoded:
+        """As `encode`, with the report on the texts."""
+        run = self.start_run(kind=kind)
+        parts = list(run.vectors(texts))
+        vectors = np.concatenate(parts) if parts else np.empty((0, self._encoder.dim), np.float32)
+        return Encoded(vectors, run.report())
+
+    def start_run(self, *, kind: str = "document") -> "CachedRun":
+        """A run whose vectors come part by part."""
+        return CachedRun(self._encoder, self._folder, kind)
+
+
+class CachedRun:
+    """The texts of one call, part by part; see `CachedEncoder.start_run`."""
+
+    def __init__(self, encoder: Encoder, folder: Path, kind: str) -> None:
+        self._encoder = encoder
+        self._folder = folder
+        self._kind = kind
+        self._reports: list[EncodeReport] = []
+
+    def vectors(self, texts: Iterable[str], *, progress: bool = False) -> Iterator[Vectors]:
+        """Vectors of the texts in order, one part (n, dim) at a time."""
+        with track("encoding", None, shown=progress) as advance:
+            for part in _parts(texts):
+                encoded = self._encoded(part)
+                self._reports.append(encoded.report)
+                advance(len(part))
+                yield encoded.vectors
+        self.report().warn(_LOG, self._encoder.max_tokens)
+
+    def report(self) -> EncodeReport:
+        """The account of the texts whose vectors have been drawn."""
+        return merged(self._reports)
+
+    def _encoded(self, texts: Sequence[str]) -> Encoded:
+        file = self._folder / f"{self._key(texts)}.npz"
+        known = _read(file)
+        if known is not None and known.vectors.shape == (len(texts), self._encoder.dim):
+            return known
+        run = self._encoder.start_run(kind=self._kind)  # type: ignore[arg-type]  # checked there
+        vectors = np.concatenate(list(run.vectors(texts, warn=False)))
+        encoded = Encoded(vectors, run.report())
+        _write(file, encoded)
+        return encoded
+
+    def _key(self, texts: Sequence[str]) -> str:
+        digest = hashlib.sha256(self._kind.encode())
+        for text in texts:
+            content = text.encode(errors="surrogatepass")
+            digest.update(b"%d:" % len(content) + content)
+        return digest.hexdigest()
+
+
+def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    iterator = iter(texts)
+    while part := list(islice(iterator, _CHUNK)):
+        yield part
+
+
+def _read(file: Path) -> Encoded | None:
+    """What a file holds; None where it is missing, cut or damaged."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, rest = content[:_DIGEST], content[_DIGEST:]
+    if hashlib.sha256(rest).digest() != digest:
+        _LOG.warning("%s is damaged; its texts are encoded again", file)
+        return None
+    with np.load(io.BytesIO(rest), allow_pickle=False) as arrays:
+        return Encoded(arrays["vectors"], _report(json.loads(arrays["report"].tobytes())))
+
+
+def _report(content: dict[str, Any]) -> EncodeReport:
+    rows = {name: tuple(content[name]) for name in ("truncated", "blank", "repaired")}
+    return EncodeReport(**{**content, **rows})
+
+
+def _write(file: Path, encoded: Encoded) -> None:
+    stream = io.BytesIO()
+    report = json.dumps(asdict(encoded.report)).encode()
+    np.savez(stream, vectors=encoded.vectors, report=np.frombuffer(report, np.uint8))
+    content = stream.getvalue()
+    with storage_errors(file), staged_file(file) as staged:
+        staged.write_bytes(hashlib.sha256(content).digest() + content)

@@ -1,0 +1,168 @@
+"""``eval retrieval`` and ``eval compare``."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+from sbertkit.encoder import Encoder
+
+TEXTS = {"d1": "a kettle sings", "d2": "two goats climb", "d3": "rain on the roof", "q2": "goats"}
+QUERIES = {"q1": "a kettle", "q2": "goats"}
+QRELS = {"q1": "d1", "q2": "d2"}
+
+
+@pytest.fixture
+def model(tiny_encoder: Encoder) -> str:
+    return tiny_encoder.options.model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A collection in BEIR's layout."""
+    place = tmp_path / "set"
+    (place / "qrels").mkdir(parents=True)
+    for name, content in (("corpus", TEXTS), ("queries", QUERIES)):
+        rows = (json.dumps({"_id": key, "text": text}) for key, text in content.items())
+        (place / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    lines = "".join(f"{query}\t{document}\t1\n" for query, document in QRELS.items())
+    (place / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
+    return place
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> dict[str, Path]:
+    """Files that eval retrieval writes, by option."""
+    names = {"--json": "r.json", "--per-query": "r.tsv", "--write-run": "r.trec"}
+    return {option: tmp_path / "out" / name for option, name in names.items()}
+
+
+def test_an_encoder_is_measured_and_all_is_written(
+    run: Run, folder: Path, model: str, outputs: dict[str, Path]
+) -> None:
+    options = [part for option in outputs.items() for part in option]
+    ran = run("eval", "retrieval", folder, "--model", model, "--measure", "RR@10", *options)
+    assert ran.status == 0, ran.err
+    assert "RR@10" in ran.out
+    assert "nDCG" not in ran.out
+    assert "2 measured, 0 left out" in ran.out
+    assert "left out (1 met)" in ran.out
+    result = json.loads(outputs["--json"].read_text(), parse_constant=pytest.fail)
+    assert (result["model"], result["split"], result["queries"]) == (model, "test", 2)
+    assert len(result["fingerprint"]) == 64
+    lines = [line.split("\t") for line in outputs["--per-query"].read_text().splitlines()]
+    assert [line[0] for line in lines] == ["query", "q1", "q2"]
+    values = [float(line[1]) for line in lines[1:]]
+    assert sum(values) / 2 == pytest.approx(result["measures"]["RR@10"], abs=1e-6)
+    # What was written as a run gives the same again, with the judgements alone, too.
+    for collection in (folder, folder / "qrels" / "test.tsv"):
+        again = run("eval", "retrieval", collection, "--run", outputs["--write-run"])
+        assert again.status == 0, again.err
+        assert f"{result['measures']['RR@10']:.4f}" in again.out
+
+
+def test_an_index_is_measured_as_its_encoder_is(
+    run: Run, folder: Path, model: str, tmp_path: Path
+) -> None:
+    built = run("index", folder, "-o", tmp_path / "i", "--model", model, "--pooling", "mean")
+    assert built.status == 0, built.err
+    shown = []
+    for system in (("--index", tmp_path / "i"), ("--model", model)):
+        ran = run("eval", "retrieval", folder, *system, "--json", tmp_path / "r.json")
+        assert ran.status == 0, ran.err
+        shown.append(json.loads((tmp_path / "r.json").read_text()))
+    assert shown[0]["measures"] == shown[1]["measures"]
+    assert (shown[0]["kind"], shown[0]["fingerprint"]) == ("flat", shown[1]["fingerprint"])
+
+
+def test_own_ids_are_kept_on_demand(run: Run, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.trec"
+    path.write_text("q2 Q0 q2 1 2.0 x\nq2 Q0 d2 2 1.0 x\nq1 Q0 d1 1 1.0 x\n")
+    means = []
+    for collection, *options in (
+        (folder,),
+        (folder, "--keep-self"),
+        (folder / "qrels" / "test.tsv",),
+        (folder / "qrels" / "test.tsv", "--exclude-self"),
+    ):
+        ran = run("eval", "retrieval", collection, "--run", path, "--measure", "RR", *options)
+        means.append("0.7500" not in ran.out)
+        assert ("own id" in ran.err) == (not means[-1])
+    assert means == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--index", "i", "--run", "r"),
+        ("--run", "r", "--model", "m"),
+        ("--run", "r", "--max-tokens", "9"),
+        ("--run", "r", "--write-run", "o"),
+        ("--index", "i", "--pooling", "cls"),
+        ("--depth", "0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    run: Run, folder: Path, options: tuple[str, ...]
+) -> None:
+    ran = run("eval", "retrieval", folder, *options)
+    assert ran.status == 2
+    assert ran.out == ""
+
+
+def test_a_split_means_nothing_for_a_file_of_judgements(run: Run, folder: Path) -> None:
+    qrels = folder / "qrels" / "test.tsv"
+    assert run("eval", "retrieval", qrels, "--run", "r", "--split", "dev").status == 2
+
+
+def test_refusals_are_one_line_and_write_nothing(
+    run: Run, folder: Path, model: str, outputs: dict[str, Path]
+) -> None:
+    options = [part for option in outputs.items() for part in option]
+    for wrong in (("--measure", "nDCGG@10"), ("--split", "dev"), ("--depth", "5")):
+        chosen = ("--model", model, "--pooling", "mean", *wrong)
+        ran = run("eval", "retrieval", folder, *chosen, *options)
+        assert (ran.status, ran.out, ran.err.count("\n")) == (1, "", 1), ran.err
+    assert not outputs["--json"].parent.exists()
+
+
+def test_two_runs_are_compared(run: Run, folder: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.trec", tmp_path / "b.trec"
+    first.write_text("q1 Q0 d1 1 2.0 x\nq2 Q0 d2 1 1.0 x\n")
+    second.write_text("q1 Q0 d3 1 2.0 x\nq1 Q0 d1 2 1.0 x\nq2 Q0 d2 1 1.0 x\n")
+    ran = run(
+        *("eval", "compare", first, second, "--qrels", folder / "qrels" / "test.tsv"),
+        *("--measure", "RR@10", "--json", tmp_path / "c.json"),
+    )
+    assert ran.status == 0, ran.err
+    assert "+0.2500" in ran.out
+    result = json.loads((tmp_path / "c.json").read_text(), parse_constant=pytest.fail)
+    assert result["tests"]["RR@10"]["difference"] == 0.25
+    assert result["tests"]["RR@10"]["p_value"] == 1.0  # one difference cannot tell
+
+
+def test_two_written_results_are_compared(run: Run, folder: Path, tmp_path: Path) -> None:
+    run_file = tmp_path / "a.trec"
+    run_file.write_text("q1 Q0 d1 1 2.0 x\nq2 Q0 d2 1 1.0 x\n")
+    for name in ("a.json", "b.json"):
+        assert (
+            run("eval", "retrieval", folder, "--run", run_file, "--json", tmp_path / name)[0] == 0
+        )
+    ran = run("eval", "compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert ran.status == 0, ran.err
+    assert "+0.0000" in ran.out
+    assert run("eval", "compare", "a.json", "b.json", "--measure", "AP").status == 2
+
+
+def test_different_queries_are_refused_unless_missing_is_zero(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a.trec", tmp_path / "b.trec"
+    first.write_text("q1 Q0 d1 1 2.0 x\nq2 Q0 d2 1 1.0 x\n")
+    second.write_text("q1 Q0 d1 1 2.0 x\n")
+    command = ("eval", "compare", first, second, "--qrels", folder / "qrels" / "test.tsv")
+    refused = run(*command)
+    assert refused.status == 1
+    assert "different queries" in refused.err
+    assert run(*command, "--missing-as-zero").status == 0

@@ -1,0 +1,196 @@
+"""The diagnosis: what is tried, how it is scored, what is recommended and written."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.fitting import FITS
+from sbertkit.encoder.pooling import Pooling
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.evaluation import Diagnosis, configured, diagnose
+from sbertkit.evaluation.diagnosis import Candidate, Judged
+from sbertkit.evaluation.diagnosis.candidates import poolings_of, steps
+from sbertkit.evaluation.diagnosis.scoring import pair_scores
+from sbertkit.evaluation.report import diagnosis_page
+from sbertkit.evaluation.report.diagnosis import advice
+from sbertkit.evaluation.report.page import render
+from sbertkit.metrics import Interval
+from sbertkit.metrics.paired import PairedTest
+
+WORDS = ["goat", "kettle", "stove", "roof", "hill", "rain", "song", "cold", "warm", "small"]
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    """Made-up texts of eight words, all different."""
+    random = np.random.default_rng(seed)
+    return [f"{' '.join(random.choice(WORDS, 8))} {number}" for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def found(tiny_encoder: Encoder) -> Diagnosis:
+    return diagnose(tiny_encoder, texts(240))
+
+
+# --- scores of pairs
+
+
+def test_a_pair_scores_by_the_ranks_of_both_its_texts() -> None:
+    first = np.array([[1, 0], [0.95, 0.05], [0, 1]], np.float32)
+    second = np.array([[0.9, 0.2], [1, 0], [0.1, 1]], np.float32)
+    # Cosines of rows with columns: (.976, 1, .100), (.986, .999, .152), (.217, 0, .995).
+    # First to second: ranks 2, 1, 1; second to first: ranks 2, 2, 1.
+    np.testing.assert_allclose(pair_scores(first, second), [0.5, 0.75, 1.0])
+
+
+def test_texts_that_are_all_alike_gain_nothing() -> None:
+    same = np.ones((9, 4), np.float32)
+    np.testing.assert_allclose(pair_scores(same, same), 1 / 5)
+
+
+def test_the_length_of_a_vector_does_not_count() -> None:
+    random = np.random.default_rng(1)
+    first, second = random.normal(size=(2, 20, 6)).astype(np.float32)
+    lengths = random.uniform(0.5, 9, size=(20, 1)).astype(np.float32)
+    np.testing.assert_allclose(pair_scores(first, second), pair_scores(first * lengths, second))
+
+
+def test_zero_vectors_are_nowhere_near() -> None:
+    first = np.eye(3, dtype=np.float32)
+    first[1] = 0
+    assert np.isfinite(pair_scores(first, np.eye(3, dtype=np.float32))).all()
+
+
+# --- what is tried
+
+
+def test_the_encoders_own_pooling_is_tried_first(tiny_encoder: Encoder) -> None:
+    poolings = poolings_of(tiny_encoder)
+    assert poolings[0] == tiny_encoder.network.pooling
+    assert len(set(poolings)) == len(poolings)
+    assert {pooling.name for pooling in poolings} >= {"mean", "cls", "max", "eos", "first_last"}
+    assert steps() == [None, *FITS]
+
+
+def test_a_candidate_has_a_plain_name() -> None:
+    assert str(Candidate(Pooling("cls"), None)) == "cls"
+    assert str(Candidate(Pooling("mean", (3,)), "whiten")) == "mean of layer 3, whiten"
+    assert str(Candidate(Pooling("first_last", (1, 6)), None)) == "mean of layers 1, 6"
+
+
+# --- the diagnosis
+
+
+def test_everything_is_tried_and_ranked(found: Diagnosis, tiny_encoder: Encoder) -> None:
+    count = len(poolings_of(tiny_encoder)) * len(steps())
+    assert len(found.judged) == count
+    scores = [one.score for one in found.judged]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+    assert found.best == found.judged[0]
+    assert found.current.candidate == Candidate(tiny_encoder.network.pooling, None)
+    assert (found.pairs, found.documents, len(found.texts)) == (240, 240, 240)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_same_seed_gives_the_same_diagnosis(found: Diagnosis, tiny_encoder: Encoder) -> None:
+    again = diagnose(tiny_encoder, texts(240))
+    assert again.to_dict() == found.to_dict()
+
+
+def test_at_most_so_many_texts_are_looked_at(tiny_encoder: Encoder) -> None:
+    found = diagnose(tiny_encoder, texts(300), sample=120)
+    assert (len(found.texts), found.documents) == (120, 300)
+
+
+def judged(name: str, score: float) -> Judged:
+    return Judged(Candidate(Pooling(name), None), score, 0.1, 3.0)
+
+
+def diagnosis(low: float, high: float) -> Diagnosis:
+    best, current = judged("cls", 0.6), judged("mean", 0.5)
+    gain = PairedTest((low + high) / 2, 0.01, Interval(low, high, 0.95))
+    return Diagnosis(("a",), 1, 1, current, best, gain, (best, current))
+
+
+@pytest.mark.parametrize(("low", "taken"), [(0.01, True), (0.0, False), (-0.01, False)])
+def test_only_what_is_better_beyond_the_interval_is_recommended(low: float, taken: bool) -> None:
+    found = diagnosis(low, 0.1)
+    assert found.leaves_it is not taken
+    assert found.recommended == (found.best if taken else found.current)
+    assert advice(found).startswith("take cls" if taken else "leave it as it is (mean)")
+
+
+def test_what_is_fitted_is_not_judged_on_its_own_texts() -> None:
+    """On vectors without any structure full whitening must not look good."""
+    from sbertkit.evaluation.diagnosis.diagnose import _judge, _Parts
+
+    random = np.random.default_rng(0)
+    whole, first, second = random.normal(size=(3, 80, 30)).astype(np.float32)
+    outcome = _judge(_Parts(whole, first, second), "whiten", random.permutation(80), 0)
+    chance = np.mean([np.mean(1 / np.arange(1, 41))])
+    assert outcome.scores.mean() == pytest.approx(chance, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "reason"),
+    [
+        (["goats climb the hill"] * 300, "found 1 among 1"),
+        ([f"word{number}" for number in range(300)], "found 0 among 300"),
+    ],
+)
+def test_texts_that_cannot_be_halved_are_refused(
+    tiny_encoder: Encoder, corpus: list[str], reason: str
+) -> None:
+    with pytest.raises(InputError, match="at least 100 texts of some words") as refusal:
+        diagnose(tiny_encoder, corpus)
+    assert reason in str(refusal.value)
+
+
+def test_something_else_than_an_encoder_is_refused() -> None:
+    with pytest.raises(InputTypeError, match="expected an encoder, found str"):
+        diagnose("all-MiniLM-L6-v2", texts(100))  # type: ignore[arg-type]
+
+
+# --- what is written
+
+
+@pytest.mark.parametrize("step", [None, *FITS])
+def test_each_step_is_saved_for_plain_sentence_transformers(
+    tiny_encoder: Encoder, tmp_path: Path, step: str | None
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    sample = texts(120)
+    encoder = configured(tiny_encoder, Candidate(Pooling("mean", (1,)), step), sample)
+    assert encoder.normalizes == tiny_encoder.normalizes
+    encoder.save(tmp_path / "model")
+    plain = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(sample[:8])
+    np.testing.assert_allclose(encoder.encode(sample[:8]), plain, atol=1e-5)
+    np.testing.assert_allclose(
+        Encoder.load(tmp_path / "model").encode(sample[:8]), plain, atol=1e-5
+    )
+
+
+def test_the_saved_encoder_gives_what_the_diagnosis_judged(
+    tiny_encoder: Encoder, found: Diagnosis
+) -> None:
+    """The vectors of the grid are those of the encoder that is written."""
+    pooling = Pooling("cls", (1,))
+    encoder = configured(tiny_encoder, Candidate(pooling, "center"), found.texts)
+    plain = tiny_encoder.variant(pooling, tiny_encoder.steps_before_normalization)
+    step = FITS["center"](plain.encode(list(found.texts)))
+    with torch.inference_mode():
+        expected = step(torch.from_numpy(plain.encode(list(found.texts[:5])))).numpy()
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.encode(list(found.texts[:5])), expected, atol=1e-5)
+
+
+def test_the_report_shows_the_choice(found: Diagnosis) -> None:
+    page = render(diagnosis_page(found, {"model": "<tiny>", "corpus": "a.txt"}))
+    assert "&lt;tiny&gt;" in page
+    assert "(as it is)" in page
+    assert page.count("<svg") == 2

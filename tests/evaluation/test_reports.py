@@ -1,0 +1,199 @@
+"""Reports: complete, escaped, and asking nobody for anything."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sbertkit.data.sts import StsPair, StsSet
+from sbertkit.evaluation import evaluate_isotropy, evaluate_run, evaluate_sts
+from sbertkit.evaluation.report import (
+    Page,
+    figures,
+    isotropy_page,
+    retrieval_page,
+    sts_page,
+    write_page,
+)
+from sbertkit.evaluation.report.page import Section, Table, render
+
+if TYPE_CHECKING:
+    from sbertkit.encoder import Encoder
+
+EVIL = '</td><script>alert(1)</script><img src=x onerror=alert(2)>" &lt; $x$ \x1b[2J\x07'
+ABOUT = {"model": "mine", "fingerprint": "f" * 64, "pooling": "mean", "corpus": "corpus.txt"}
+TEXTS = [
+    f"{who} {does} at noon" for who in ("a baker", "a goat", "rain") for does in ("is", "goes")
+]
+VOID = {"meta", "link", "br", "img", "path", "use", "hr"}
+
+
+class Reader(HTMLParser):
+    """What a page holds: tags, addresses, text; and whether each tag is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            if name in ("src", "href", "xlink:href", "action", "data"):
+                self.addresses.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def check(page: Page) -> str:
+    """The text of a page that is whole, safe and self-contained."""
+    text = render(page)
+    found = Reader(text)
+    assert {"script", "iframe", "object", "embed", "form", "base"}.isdisjoint(found.tags)
+    assert all(re.fullmatch(r"data:,|#[\w-]+", address) for address in found.addresses)
+    assert len(found.ids) == len(set(found.ids))
+    assert "url(http" not in text
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert "Content-Security-Policy" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    # Every name that a drawing refers to is there.
+    for name in re.findall(r"url\(#([\w-]+)\)", text) + re.findall(r'href="#([\w-]+)"', text):
+        assert name in found.ids
+    return " ".join(" ".join(found.words).split())
+
+
+@pytest.fixture
+def sts(tiny_encoder: "Encoder") -> Any:
+    random = np.random.default_rng(0)
+    pairs = [
+        StsPair(float(random.integers(6)), first, second)
+        for first in TEXTS
+        for second in [*TEXTS, EVIL]
+        if first != second
+    ]
+    half = len(pairs) // 2
+    subsets = {"news": tuple(range(half)), EVIL: tuple(range(half, len(pairs)))}
+    return evaluate_sts(tiny_encoder, StsSet(tuple(pairs), None, (), "pairs.tsv", subsets))
+
+
+def test_an_sts_report_says_all(sts: Any) -> None:
+    words = check(sts_page(sts, ABOUT))
+    for expected in (
+        *("Spearman × 100", "euclidean", "manhattan", "Sub-corpora", "weighted mean", "mine"),
+        *("Where model and people differ most", "f" * 64),
+        *(f"{100 * sts.spearman:.2f}", "<script>alert(1)</script>"),
+    ):
+        assert expected in words
+    assert render(sts_page(sts, ABOUT)).count("<svg ") == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "split", "shown"),
+    [
+        ("data/sts12.tsv", "test", True),
+        ("data/sts12.tsv.gz", "test", True),
+        ("data/sts12.tsv", "train", False),
+        ("data/mine.tsv", "test", False),
+        (None, None, False),
+    ],
+)
+def test_published_rows_stand_beside_a_known_set(
+    sts: Any, source: str | None, split: str | None, shown: bool
+) -> None:
+    page = Reader(render(sts_page(replace(sts, source=source, split=split), ABOUT)))
+    assert ("published: SBERT-NLI-base" in page.words) is shown
+    assert ("70.97" in page.words) is shown
+
+
+def test_an_undefined_sts_result_has_a_report(tiny_encoder: "Encoder") -> None:
+    result = evaluate_sts(tiny_encoder, [(3.0, "a", "b"), (3.0, "a", "c")])
+    words = check(sts_page(result, ABOUT))
+    assert "n/a" in words
+    assert "constant gold scores" in words
+
+
+def test_cut_sentences_are_listed(sts: Any) -> None:
+    whole = replace(sts, truncated=0, details=replace(sts.details, cut=()))
+    assert "No sentence was cut" in check(sts_page(whole, ABOUT))
+    changed = replace(sts, truncated=1, details=replace(sts.details, cut=("a long one",)))
+    assert "a long one" in check(sts_page(changed, ABOUT))
+
+
+def test_a_retrieval_report_says_all() -> None:
+    qrels = {f"q{number}": {"good": 1} for number in range(9)} | {
+        EVIL: {"good": 1},
+        "none": {"d": 0},
+    }
+    run = {query: {"good": 0.5, "bad": number / 9} for number, query in enumerate(qrels)}
+    result = evaluate_run(run, qrels)
+    words = check(retrieval_page(result, {"collection": "set", "run": "a.trec"}, {"q1": EVIL}))
+    for expected in (*result.measures, "queries left out", "none", "a.trec", "trec_eval"):
+        assert expected in words
+
+
+def test_an_isotropy_report_says_all(tiny_encoder: "Encoder") -> None:
+    result = evaluate_isotropy(tiny_encoder, [*TEXTS, EVIL])
+    words = check(isotropy_page(result, ABOUT))
+    for expected in ("IsoScore", "uniformity", "it cannot change", "input tokens", "corpus.txt"):
+        assert expected in words
+
+
+def test_tables_mark_rows_and_set_numbers_flush_right() -> None:
+    table = Table(("name", "value>"), [("a", 1), ("b", None)], "what", frozenset({1}))
+    text = render(Page("t", {}, {}, [Section("s", tables=[table])]))
+    assert '<th class="right">value</th>' in text
+    assert re.search(r'<tr class="marked">\s*<td>b</td><td class="right">n/a</td>', text)
+
+
+def test_the_same_result_gives_the_same_page(sts: Any, tmp_path: Path) -> None:
+    page = sts_page(sts, ABOUT)
+    write_page(tmp_path / "a.html", page)
+    write_page(tmp_path / "b.html", page)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.scatter([], [], x_label="x", y_label="y", name="n"),
+        lambda: figures.scatter(range(9_000), range(9_000), x_label="x", y_label="y", name="n"),
+        lambda: figures.histogram([0, 0], -1, 1, x_label="x", name="n"),
+        lambda: figures.bars([], [], [], x_label="x", name="n"),
+        lambda: figures.bars([EVIL, "b"], [None, 1.0], [None, (0, 2)], x_label="x", name=EVIL),
+        lambda: figures.line([None, None], x_label="x", y_label="y", name="n"),
+    ],
+)
+def test_odd_values_are_drawn_and_colours_follow_the_page(draw: Callable[[], str]) -> None:
+    drawing = draw()
+    Reader(drawing)
+    assert "<script" not in drawing
+    assert "var(--ink)" in drawing or "var(--soft)" in drawing
+    assert not re.search("#0[0-9a-f]0[0-9a-f]0[0-9a-f]", drawing)
+    assert len(drawing) < 1_500_000

@@ -1,0 +1,132 @@
+"""Vectors that are kept in files: the same as without, also after damage or an interruption."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sbertkit.encoder import Encoder
+from sbertkit.evaluation import vector_cache
+from sbertkit.evaluation.vector_cache import CachedEncoder, default_cache
+
+TEXTS = ["two goats climb", "", "a kettle sings", "goats " * 80, "two goats climb"]
+
+
+@pytest.fixture
+def cached(tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CachedEncoder:
+    monkeypatch.setattr(vector_cache, "_CHUNK", 2)
+    return CachedEncoder(tiny_encoder, tmp_path / "cache")
+
+
+def files(tmp_path: Path) -> list[Path]:
+    return sorted(path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+
+
+def forbid_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("encoded again")
+
+    monkeypatch.setattr(Encoder, "start_run", refuse)
+
+
+def test_what_was_encoded_once_is_read(
+    cached: CachedEncoder, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tiny_encoder.encode_with_report(TEXTS)
+    first = cached.encode_with_report(TEXTS)
+    forbid_encoding(monkeypatch)
+    second = cached.encode_with_report(TEXTS)
+    np.testing.assert_allclose(first.vectors, plain.vectors, atol=1e-6)
+    np.testing.assert_array_equal(first.vectors, second.vectors)
+    for found in (first.report, second.report):
+        assert found.truncated == plain.report.truncated
+        assert found.tokens_lost == plain.report.tokens_lost
+        assert (found.rows, found.blank) == (5, (1,))
+
+
+def test_queries_and_documents_are_kept_apart(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    cached = CachedEncoder(tiny_encoder, tmp_path / "cache")
+    cached.encode(["goats"], kind="document")
+    cached.encode(["goats"], kind="query")
+    assert len(files(tmp_path)) == 2
+
+
+def test_texts_are_told_apart_though_they_join_to_the_same(
+    cached: CachedEncoder, tiny_encoder: Encoder
+) -> None:
+    one, other = ["ab", "c"], ["a", "bc"]
+    cached.encode(one)
+    np.testing.assert_allclose(cached.encode(other), tiny_encoder.encode(other), atol=1e-6)
+
+
+def test_no_texts_give_no_vectors(cached: CachedEncoder, tiny_encoder: Encoder) -> None:
+    assert cached.encode([]).shape == (0, tiny_encoder.dim)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
+def test_a_damaged_file_is_encoded_again(
+    cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    first = cached.encode(TEXTS)
+    for path in files(tmp_path):
+        content = bytearray(path.read_bytes())
+        if damage == "flip":
+            content[-1] ^= 1
+        damaged = {"cut": content[:-9], "empty": bytearray(), "flip": content}
+        path.write_bytes(damaged[damage])
+    with caplog.at_level(logging.WARNING, "sbertkit"):
+        again = cached.encode(TEXTS)
+    np.testing.assert_array_equal(first, again)
+    assert sum("is damaged" in record.getMessage() for record in caplog.records) == 3
+
+
+def test_an_interrupted_run_goes_on_with_what_is_missing(
+    cached: CachedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Iterator[str]:
+        yield from TEXTS[:3]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(cached.start_run().vectors(broken()))
+    assert len(files(tmp_path)) == 1
+    encoded = []
+    start = Encoder.start_run
+
+    def counted(self: Encoder, **options: object) -> object:
+        encoded.append(options)
+        return start(self, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Encoder, "start_run", counted)
+    cached.encode(TEXTS)
+    assert len(encoded) == 2
+
+
+def test_what_happened_to_texts_is_said_once_for_all_parts(
+    cached: CachedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = ["goats " * 80, "a kettle", "kettles " * 80, "", "roof " * 80]
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "sbertkit"):
+            cached.encode(texts)
+        lines = [record.getMessage() for record in caplog.records]
+        assert len(lines) == 2, lines
+        assert lines[0].startswith("3 of 5 texts were cut at ")
+        assert lines[1].startswith("1 blank among 5 texts")
+
+
+def test_another_encoder_has_files_of_its_own(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    other = Encoder.load(tiny_encoder.options.model, pooling="cls", normalize=True)
+    for encoder in (tiny_encoder, other):
+        vectors = CachedEncoder(encoder, tmp_path / "cache").encode(TEXTS)
+        np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)
+
+
+def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_cache() == tmp_path / "sbertkit" / "vectors"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_cache().is_relative_to(Path.home())
