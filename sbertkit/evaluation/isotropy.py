@@ -1,6 +1,5 @@
 """How evenly an encoder's vectors use their space, measured on unlabelled texts."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,7 +26,6 @@ from sbertkit.metrics import (
     variance_shares,
 )
 
-_LOG = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
 Vectors = npt.NDArray[np.float32]
