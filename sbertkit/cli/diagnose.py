@@ -52,11 +52,16 @@ def diagnose(
     Example:
       sbertkit diagnose corpus.txt --model bert-base-uncased --write models/diagnosed
     """
+    from sbertkit.arguments import output_folder
+    from sbertkit.encoder.saving import check_model_target, save_encoder
     from sbertkit.evaluation import configured
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page, write_page
 
     target, report = target_of(json_path), target_of(report_path)
+    folder = None if output is None else output_folder(output)
+    if folder is not None:
+        check_model_target(folder)
     encoder = load_encoder()
     found = find(encoder, corpus, sample=sample, seed=seed, read=read, progress=not quiet)
     about = {
@@ -68,8 +73,11 @@ def diagnose(
     write_json(target, {**about, **found.to_dict()})
     if report is not None:
         write_page(report, diagnosis_page(found, about))
-    if output is not None:
-        configured(encoder, found.recommended.candidate, found.texts).save(output)
+    if folder is not None:
+        lineage = {"diagnosis": {"corpus": corpus, "seed": seed, **found.summary()}}
+        save_encoder(
+            configured(encoder, found.recommended.candidate, found.texts), folder, lineage=lineage
+        )
     _print(found, encoder.options.model, corpus, output)
 
 

@@ -25,12 +25,14 @@ LINEAGE_FILE = "sbertkit.json"
 _FORMAT = 1
 
 
-def save_encoder(encoder: "Encoder", folder: Path) -> None:
-    """Writes the folder in one step; see `Encoder.save`."""
+def save_encoder(
+    encoder: "Encoder", folder: Path, *, lineage: Mapping[str, Any] | None = None
+) -> None:
+    """Writes the folder in one step; see `Encoder.save` and `write_encoder`."""
     with storage_errors(folder):
-        _check_target(folder)
+        check_model_target(folder)
         with staged_folder(folder) as staged:
-            write_encoder(encoder, staged)
+            write_encoder(encoder, staged, lineage=lineage)
 
 
 def write_encoder(
@@ -78,8 +80,12 @@ def write_encoder(
     )
 
 
-def _check_target(folder: Path) -> None:
-    """Refuses a folder in which anything else than an earlier saved model would be lost."""
+def check_model_target(folder: Path) -> None:
+    """Refuses a folder in which anything else than an earlier saved model would be lost.
+
+    Raises:
+        InputError: The folder is a file, or holds what sbertkit did not write.
+    """
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -23,12 +23,14 @@ from sbertkit.metrics import (
     row_cosines,
     spearman,
     uniformity,
+    unit_rows,
     variance_shares,
 )
 
 _DEFAULT = ReadOptions()
 
 Vectors = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.floating]
 
 SAMPLE = 2_000
 """Texts looked at, unless asked for otherwise."""
@@ -170,14 +172,14 @@ def _measure(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> I
         texts=len(texts),
         documents=drawn.documents,
         before=_space(vectors, parts, seed),
-        after=_space(_unit(vectors), _unit(parts), seed),
+        after=_space(unit_rows(vectors), unit_rows(parts), seed),
         histogram=tuple(int(count) for count in counts),
         frequency=_frequencies(vectors, tokens),
         layers=tuple(mean_random_cosine(grid[layer], seed=seed) for layer in layers),
     )
 
 
-def _space(vectors: Vectors, parts: Vectors, seed: int) -> Space:
+def _space(vectors: Rows, parts: Rows, seed: int) -> Space:
     """What is to be said of vectors; `parts` are the halves, first and second in turn."""
     rows = vectors.astype(np.float64)
     norms = np.linalg.norm(rows, axis=1)
@@ -229,13 +231,11 @@ def _frequencies(vectors: Vectors, tokens: TokenVectors) -> dict[str, Frequency]
     found = {}
     for name, (rows, frequency) in items.items():
         found[name] = _frequency(rows, frequency)
-        found[f"{name} after normalization"] = _frequency(_unit(rows), frequency, unit=True)
+        found[f"{name} after normalization"] = _frequency(unit_rows(rows), frequency, unit=True)
     return found
 
 
-def _frequency(
-    rows: Vectors, frequency: npt.NDArray[np.float64], *, unit: bool = False
-) -> Frequency:
+def _frequency(rows: Rows, frequency: npt.NDArray[np.float64], *, unit: bool = False) -> Frequency:
     """Rank correlations; lengths that normalization made equal correlate with nothing."""
     if len(rows) < _LEAST_TEXTS:
         return Frequency(len(rows), None, None)
@@ -243,9 +243,3 @@ def _frequency(
     distances = np.linalg.norm(wide - wide.mean(axis=0), axis=1)
     norm = None if unit else spearman(frequency, np.linalg.norm(wide, axis=1)).value
     return Frequency(len(rows), norm, spearman(frequency, distances).value)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit

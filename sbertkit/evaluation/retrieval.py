@@ -28,7 +28,7 @@ from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.evaluation.exact import TopK
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
-from sbertkit.metrics import Interval, bootstrap_interval
+from sbertkit.metrics import Interval, bootstrap_interval, unit_rows
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,7 +70,8 @@ class RetrievalResult:
         queries: How many queries went into the means.
         left_out: Ids of queries that did not: never judged, or without a relevant document.
         without_hits: Ids of queries that count, but for which nothing was found.
-        missing: Ids of relevant documents that are not in the corpus; they count as not found.
+        missing: Ids of relevant documents that the corpus lacks, or whose text is blank there; they
+            count as not found.
         exclude_self: Whether documents with the query's own id were left out.
         own: How many such documents were met.
         per_query: Values by measure and query id.
@@ -140,7 +141,7 @@ def evaluate_run(
 
 def evaluate_retrieval(
     system: Any,
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | Collection,
     *,
     split: str = "test",
     exclude_self: bool = True,
@@ -156,8 +157,8 @@ def evaluate_retrieval(
 
     Args:
         system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`.
-        folder: A collection in BEIR's layout.
-        split: Of its judgements.
+        folder: A collection in BEIR's layout, or what `read_collection` read of one.
+        split: Of its judgements, where they are still to be read.
         exclude_self: Leave out documents that have the query's own id, as BEIR does.
         measures: As ir-measures spells them.
         depth: How many documents a query is answered with, own ones not counted.
@@ -170,7 +171,7 @@ def evaluate_retrieval(
     """
     wanted = Measures(measures)
     depth = whole_number("depth", depth, least=max(1, wanted.cutoff))
-    collection = read_collection(folder, split)
+    collection = folder if isinstance(folder, Collection) else read_collection(folder, split)
     fetched = depth + 1 if exclude_self else depth
     if isinstance(system, str | os.PathLike | Mapping):
         answers = _from_run(system, collection)
@@ -194,7 +195,7 @@ class _Answers:
     Attributes:
         run: Scores by query id and document id.
         unjudged: Queries that were not even asked, since nobody judged them.
-        missing: Judged documents that are not in the corpus.
+        missing: Judged documents that cannot be found.
     """
 
     run: Run
@@ -233,8 +234,8 @@ def _holds(index: Any, document: str) -> bool:
 def _from_encoder(
     encoder: TextEncoder, collection: Collection, k: int, *, progress: bool
 ) -> _Answers:
-    queries = _unit(encoder.encode(list(collection.queries.values()), kind="query"))
-    best = TopK(queries, k)
+    queries = unit_rows(encoder.encode(list(collection.queries.values()), kind="query"))
+    best = TopK(queries.astype(np.float32), k)
     missing = _judged(collection.qrels)
     report = ReadReport()
     waiting: deque[str] = deque()  # ids of the documents whose vectors are still to come
@@ -247,7 +248,7 @@ def _from_encoder(
 
     for vectors in encoder.start_run(kind="document").vectors(texts(), progress=progress):
         ids = [waiting.popleft() for _ in range(len(vectors))]
-        best.show(ids, _unit(vectors))
+        best.show(ids, unit_rows(vectors).astype(np.float32))
     for line in report.warnings():
         _LOG.warning(line)
     run = dict(zip(collection.queries, best.found(), strict=True))
@@ -269,12 +270,6 @@ def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:
                 f"{line}; ids must be unique"
             )
         yield document
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
 
 
 def _judged(qrels: Qrels) -> dict[str, None]:
@@ -340,7 +335,7 @@ def _interval(values: Mapping[str, float]) -> Interval | None:
 
 def _warn(answers: _Answers, left_out: Sequence[str], own: int, *, exclude_self: bool) -> None:
     if answers.missing:
-        _LOG.warning(_told(answers.missing, "judged document", "not in the corpus"))
+        _LOG.warning(_told(answers.missing, "judged document", "not in the corpus, or blank"))
     if left_out:
         _LOG.warning(
             "%s: never judged, or no document is relevant", _told(left_out, "query", "left out")

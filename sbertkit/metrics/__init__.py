@@ -3,7 +3,7 @@
 from sbertkit.metrics.alignment import alignment
 from sbertkit.metrics.bootstrap import Interval, bootstrap_interval, spearman_interval
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
-from sbertkit.metrics.cosine import row_cosines
+from sbertkit.metrics.cosine import row_cosines, unit_rows
 from sbertkit.metrics.isotropy import effective_rank, mean_random_cosine, uniformity
 from sbertkit.metrics.paired import PairedTest, paired_permutation
 from sbertkit.metrics.pairs import SIMILARITIES, row_similarities
@@ -26,5 +26,6 @@ __all__ = [
     "spearman",
     "spearman_interval",
     "uniformity",
+    "unit_rows",
     "variance_shares",
 ]

@@ -127,6 +127,12 @@ def test_refusals_are_one_line_and_write_nothing(
     assert not outputs["--json"].parent.exists()
 
 
+def test_a_collection_is_read_before_the_encoder_is_loaded(run: Run, folder: Path) -> None:
+    ran = run("eval", "retrieval", folder, "--model", folder / "no-model", "--split", "dev")
+    assert ran.status == 1
+    assert "no split 'dev'; choose one of test" in ran.err
+
+
 def test_two_runs_are_compared(run: Run, folder: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "a.trec", tmp_path / "b.trec"
     first.write_text("q1 Q0 d1 1 2.0 x\nq2 Q0 d2 1 1.0 x\n")

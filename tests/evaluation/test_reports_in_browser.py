@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 
 from sbertkit.encoder import Encoder
-from sbertkit.evaluation import diagnose, evaluate_isotropy, evaluate_sts
-from sbertkit.evaluation.report import diagnosis_page, isotropy_page, sts_page, write_page
+from sbertkit.evaluation import diagnose, evaluate_isotropy, evaluate_run, evaluate_sts
+from sbertkit.evaluation.report import (
+    diagnosis_page,
+    isotropy_page,
+    retrieval_page,
+    sts_page,
+    suite_page,
+    write_page,
+)
+from sbertkit.evaluation.suites import SuiteResult, read_suite
+from sbertkit.evaluation.suites.running import SetScore
+from sbertkit.metrics import Interval
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OPTIONS = (
@@ -21,19 +31,32 @@ TEXTS = [
 ]
 PAIRS = [(row % 6, TEXTS[row], TEXTS[row + 1]) for row in range(40)]
 
+RUN = {f"q{row}": {f"d{rank}": 1.0 / rank for rank in range(1, 30)} for row in range(1, 25)}
+QRELS = {f"q{row}": {f"d{row}": 1} for row in range(1, 25)}
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
 ]
 
 
-@pytest.fixture(params=["sts", "isotropy", "diagnosis"])
+def suite_result() -> SuiteResult:
+    suite = read_suite("sts")
+    score = SetScore("sts", "Spearman", 0.8, Interval(0.78, 0.82, 0.95), {})
+    scores = {one.name: score for one in suite.sets[:-1]}
+    missing = {suite.sets[-1].name: "not on this machine"}
+    return SuiteResult(suite, "tiny", "0" * 64, scores, missing, 0.8)
+
+
+@pytest.fixture(params=["sts", "isotropy", "diagnosis", "retrieval", "suite"])
 def page(request: pytest.FixtureRequest, tiny_encoder: Encoder, tmp_path: Path) -> Path:
     about = {"model": "tiny", "corpus": "texts"}
     made = {
         "sts": lambda: sts_page(evaluate_sts(tiny_encoder, PAIRS), about),
         "isotropy": lambda: isotropy_page(evaluate_isotropy(tiny_encoder, TEXTS), about),
         "diagnosis": lambda: diagnosis_page(diagnose(tiny_encoder, TEXTS), about),
+        "retrieval": lambda: retrieval_page(evaluate_run(RUN, QRELS), about),
+        "suite": lambda: suite_page(suite_result()),
     }[request.param]()
     path = tmp_path / f"{request.param}.html"
     write_page(path, made)

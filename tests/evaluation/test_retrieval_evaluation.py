@@ -143,7 +143,7 @@ def test_what_is_missing_is_counted_as_the_cases_say(
     assert result.without_hits == ("q2",)
     assert result.missing == ("d9",)
     assert [line.partition(":")[0] for line in said(caplog)] == [
-        "1 judged document not in the corpus (d9)",
+        "1 judged document not in the corpus, or blank (d9)",
         "2 queries left out (q3, q4)",
     ]
 
@@ -244,6 +244,15 @@ def test_blank_documents_are_said_and_left_out(
     result = evaluate_retrieval(WordEncoder(), make({**TEXTS, "blank": " "}))
     assert "blank" not in result.run["q1"]
     assert said(caplog) == ["1 blank (blank): left out"]
+
+
+def test_a_judged_document_that_is_blank_is_said(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = make({**TEXTS, "blank": " "}, qrels={"q1": {"blank": 1}})
+    result = evaluate_retrieval(WordEncoder(), folder)
+    assert result.missing == ("blank",)
+    assert "1 judged document not in the corpus, or blank (blank)" in said(caplog)
 
 
 def test_titles_are_joined_as_beir_does(make: Make) -> None:

@@ -23,6 +23,7 @@ from sbertkit.cli.options import (
 from sbertkit.cli.output import print_facts, print_table
 
 if TYPE_CHECKING:
+    from sbertkit.data.retrieval import Collection
     from sbertkit.evaluation import RetrievalResult
 
 _OF_ENCODERS = ("model", "pooling", "max_tokens", "device", "trust_remote_code")
@@ -90,6 +91,7 @@ def retrieval(
       sbertkit eval retrieval scifact --index indexes/scifact --measure nDCG@10
       sbertkit eval retrieval qrels.txt --run bm25.trec
     """
+    from sbertkit.data.retrieval import read_collection
     from sbertkit.data.retrieval import write_run as write_run_file
     from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
     from sbertkit.evaluation.report import retrieval_page, write_page
@@ -102,8 +104,9 @@ def retrieval(
     if run is not None and not Path(collection).is_dir():
         measured = _of_run_file(run, collection, settings)
     else:
-        more = {"split": split, "depth": depth, "progress": not quiet}
-        measured = _of_system(collection, load_encoder, index, run, {**settings, **more})
+        read = read_collection(collection, split)  # before an encoder is loaded in vain
+        more = {"depth": depth, "progress": not quiet}
+        measured = _of_system(read, load_encoder, index, run, {**settings, **more})
     result = measured.result
     about = {"collection": collection, **measured.system}
     write_json(targets[0], {**about, **result.to_dict()})
@@ -142,7 +145,7 @@ def _of_run_file(run: str, qrels: str, settings: Mapping[str, Any]) -> _Measured
 
 
 def _of_system(
-    collection: str,
+    collection: "Collection",
     load_encoder: LoadEncoder,
     index: str | None,
     run: str | None,
@@ -151,12 +154,12 @@ def _of_system(
     from sbertkit.evaluation import evaluate_retrieval
 
     if run is not None:
-        about = {"split": settings["split"], "run": run}
+        about = {"split": collection.split, "run": run}
         return _Measured(evaluate_retrieval(run, collection, **settings), about)
     if index is None:
         encoder = load_encoder()
         about = {
-            "split": settings["split"],
+            "split": collection.split,
             "model": encoder.options.model,
             "fingerprint": encoder.fingerprint,
         }
@@ -173,7 +176,7 @@ def _of_system(
     ) as opened:
         info = opened.info()
         about = {
-            "split": settings["split"],
+            "split": collection.split,
             "index": index,
             "kind": info.kind,
             "model": info.model,

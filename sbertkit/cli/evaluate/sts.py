@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 @click.option(
     "--split", metavar="SPLIT", help="By default test where there are several; all for every row."
 )
+@click.option(
+    "--scale",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Refuse a gold score outside of it, such as one that is mistyped.",
+)
 @json_option
 @report_option
 def sts(
     file: str,
     load_encoder: LoadEncoder,
     split: str | None,
+    scale: tuple[float, float] | None,
     json_path: str | None,
     report_path: str | None,
 ) -> None:
@@ -43,7 +50,7 @@ def sts(
     from sbertkit.evaluation.report import sts_page, write_page
 
     target, report = target_of(json_path), target_of(report_path)
-    pairs = read_sts(file, split=split)
+    pairs = read_sts(file, split=split, scale=scale)
     encoder = load_encoder()
     result = evaluate_sts(encoder, pairs)
     about = {

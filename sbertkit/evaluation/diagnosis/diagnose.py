@@ -86,6 +86,10 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it, without the texts."""
+        return {**self.summary(), "judged": [_as_dict(one) for one in self.judged]}
+
+    def summary(self) -> dict[str, Any]:
+        """The same without what was found of each candidate, for a saved model's lineage."""
         interval = self.gain.interval
         return {
             "texts": len(self.texts),
@@ -97,7 +101,6 @@ class Diagnosis:
             "best": _as_dict(self.best),
             "gain": self.gain.difference,
             "interval": None if interval is None else interval._asdict(),
-            "judged": [_as_dict(one) for one in self.judged],
         }
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.metrics import unit_rows
+
 Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
 
@@ -17,7 +19,7 @@ def pair_scores(first: Vectors, second: Vectors) -> Scores:
         first: Shape (n, dim).
         second: Shape (n, dim); row i belongs to row i of `first`.
     """
-    cosines = _unit(first) @ _unit(second).T
+    cosines = unit_rows(first).astype(np.float32) @ unit_rows(second).astype(np.float32).T
     own = np.diag(cosines)
     ranks = [_ranks(cosines, own[:, None], 1), _ranks(cosines, own[None, :], 0)]
     result: Scores = (1.0 / ranks[0] + 1.0 / ranks[1]) / 2.0
@@ -29,9 +31,3 @@ def _ranks(cosines: Vectors, own: Vectors, axis: int) -> Scores:
     equal = (cosines == own).sum(axis=axis) - 1
     ranks: Scores = 1.0 + above + equal / 2.0
     return ranks
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
