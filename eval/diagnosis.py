@@ -2,37 +2,67 @@
 
     SBERTKIT_DATA=FOLDER python eval/diagnosis.py --model MODEL [MODEL ...]
 
-FOLDER holds sts/stsb.tsv and sts/sick.tsv, whose dev splits judge all configurations with labels,
-and the corpora of `CORPORA`. Each model and corpus is written to results/diagnosis.json.
+FOLDER holds the corpora of `CORPORA` and the labelled sets that judge all configurations: sentences
+are judged by sets of sentence pairs, documents by the queries of their own collection. Each model
+and corpus is written to results/diagnosis.json.
 """
 
 import argparse
 import gzip
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from post_processing import Sentences, applied
 from recording import Pieces, data_folder
+from threadpoolctl import threadpool_limits
+from torch import nn
 
 from sbertkit import Diagnosis, Encoder, diagnose
+from sbertkit.data import read_corpus
+from sbertkit.data.retrieval import read_collection
 from sbertkit.data.sts import read_sts
 from sbertkit.encoder.fitting import FITS
 from sbertkit.encoder.grid import encode_grid
+from sbertkit.encoder.pooling import Pooling
 from sbertkit.evaluation.diagnosis import Candidate
-from sbertkit.metrics import spearman
+from sbertkit.evaluation.exact import exact_search
+from sbertkit.evaluation.measures import Measures
+from sbertkit.metrics import spearman, unit_rows
 
+Vectors = npt.NDArray[np.float32]
+
+
+class Corpus(NamedTuple):
+    """Texts to diagnose on, and what judges the configurations.
+
+    Attributes:
+        place: Below the data folder.
+        sets: Sets of sentence pairs and their splits; none for a collection, which judges itself.
+    """
+
+    place: str
+    sets: tuple[tuple[str, str], ...] = ()
+
+
+_BOTH = (("stsb", "dev"), ("sick", "dev"))
 CORPORA = {
-    "SNLI premises": "nli/snli/dev.jsonl.gz",
-    "Reuters titles": "corpora/en_reuters_titles.txt.gz",
-    "Stack Overflow titles": "corpora/en_stackoverflow_titles.txt.gz",
+    "SNLI premises": Corpus("nli/snli/dev.jsonl.gz", _BOTH),
+    "Reuters titles": Corpus("corpora/en_reuters_titles.txt.gz", _BOTH),
+    "Stack Overflow titles": Corpus("corpora/en_stackoverflow_titles.txt.gz", _BOTH),
+    "STS-B train sentences": Corpus("sts/stsb.tsv", (("stsb", "test"),)),
+    "Cranfield documents": Corpus("retrieval/cranfield"),
+    "CISI documents": Corpus("retrieval/cisi"),
 }
-SETS = ("stsb", "sick")
+_MEASURE = "nDCG@10"
 MEASURED = [
     "sbertkit/evaluation/diagnosis",
     "sbertkit/evaluation/pseudo_pairs.py",
+    "sbertkit/metrics/cosine.py",
     *(
         f"sbertkit/encoder/{name}.py"
         for name in ("fitting", "grid", "network", "pooling", "tokenization", "transformer")
@@ -40,56 +70,97 @@ MEASURED = [
 ]
 
 
-def corpus(path: Path) -> Path | list[str]:
-    """A corpus; of NLI data the premises."""
+def texts_of(path: Path) -> Path | list[str]:
+    """A corpus; of NLI data the premises, of sentence pairs the training sentences."""
+    if path.suffix == ".tsv":
+        pairs = read_sts(path, split="train").pairs
+        return list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
     if not path.name.endswith(".jsonl.gz"):
         return path
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return list(dict.fromkeys(json.loads(line)["premise"] for line in lines))
 
 
-class Labelled:
-    """Judges configurations with labels: Spearman x 100, the mean over the dev sets.
+class Labels(Protocol):
+    """Judges configurations with labels, times 100."""
 
-    Args:
-        encoder: Whose configurations they are.
-        found: A diagnosis of it.
-        root: Where the sets are.
-    """
+    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
+        """Of a pooling and a fitted step."""
+        ...
 
-    def __init__(self, encoder: Encoder, found: Diagnosis, root: Path) -> None:
-        poolings = list(dict.fromkeys(one.candidate.pooling for one in found.judged))
-        self._fit = encode_grid(encoder, found.texts, poolings)
-        self._sets = {
-            name: Sentences(read_sts(root / f"sts/{name}.tsv", split="dev")) for name in SETS
-        }
-        self._grids = {
-            name: encode_grid(encoder, sentences.texts, poolings)
-            for name, sentences in self._sets.items()
-        }
 
-    def score(self, candidate: Candidate) -> float:
-        """Of a configuration, its step fitted on the texts of the diagnosis."""
-        step = None
-        if candidate.step is not None:
-            step = FITS[candidate.step](self._fit[candidate.pooling])
+class SentencePairs:
+    """Spearman times 100 of the cosine, the mean over sets of sentence pairs."""
+
+    def __init__(self, encoder: Encoder, poolings: Sequence[Pooling], files: Sequence[Any]) -> None:
+        self._sets = [Sentences(read_sts(path, split=split)) for path, split in files]
+        self._grids = [encode_grid(encoder, one.texts, poolings) for one in self._sets]
+
+    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
+        """Of a pooling and a fitted step."""
         scores = [
-            sentences.scores(applied(step, self._grids[name][candidate.pooling]))["cosine"]
-            for name, sentences in self._sets.items()
+            sentences.scores(applied(step, grid[pooling]))["cosine"]
+            for sentences, grid in zip(self._sets, self._grids, strict=True)
         ]
         return float(np.mean([score or 0.0 for score in scores]))
 
 
-def measure(encoder: Encoder, texts: Path | list[str], root: Path) -> dict[str, Any]:
+class Queries:
+    """nDCG@10 times 100 of exact search in a collection."""
+
+    def __init__(self, encoder: Encoder, poolings: Sequence[Pooling], folder: Path) -> None:
+        documents = [one.document for one in read_corpus(folder)]
+        self._ids = [document.id for document in documents]
+        self._collection = read_collection(folder)
+        queries = list(self._collection.queries.values())
+        self._documents = encode_grid(encoder, [one.text for one in documents], poolings)
+        self._queries = encode_grid(encoder, queries, poolings)
+        self._measures = Measures([_MEASURE])
+
+    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
+        """Of a pooling and a fitted step."""
+        queries, documents = (
+            unit_rows(applied(step, grid[pooling])).astype(np.float32)
+            for grid in (self._queries, self._documents)
+        )
+        found = exact_search(queries, [(self._ids, documents)], 10)
+        run = dict(zip(self._collection.queries, found, strict=True))
+        values = self._measures.per_query(self._collection.qrels, run)[_MEASURE]
+        return 100 * self._measures.mean(_MEASURE, values)
+
+
+def labelled_scores(
+    encoder: Encoder, found: Diagnosis, corpus: Corpus, root: Path
+) -> dict[Candidate, float]:
+    """What labels say of all that was tried, each step fitted on the texts of the diagnosis."""
+    poolings = list(dict.fromkeys(one.candidate.pooling for one in found.judged))
+    labels: Labels
+    if corpus.sets:
+        files = [(root / f"sts/{name}.tsv", split) for name, split in corpus.sets]
+        labels = SentencePairs(encoder, poolings, files)
+    else:
+        labels = Queries(encoder, poolings, root / corpus.place)
+    fit = encode_grid(encoder, found.texts, poolings)
+    scores = {}
+    for candidate in (one.candidate for one in found.judged):
+        pooling, name = candidate.pooling, candidate.step
+        step = None if name is None else FITS[name](fit[pooling])
+        scores[candidate] = labels.score(pooling, step)
+    return scores
+
+
+def measure(encoder: Encoder, corpus: Corpus, root: Path) -> dict[str, Any]:
     """The agreement of a diagnosis with the labels."""
+    texts = texts_of(root / corpus.place)
     started = time.perf_counter()
     found = diagnose(encoder, texts)
     seconds = time.perf_counter() - started
-    labelled = Labelled(encoder, found, root)
-    scores = {one.candidate: labelled.score(one.candidate) for one in found.judged}
+    with threadpool_limits(1, user_api="blas"):  # as diagnose does, and for its reason
+        scores = labelled_scores(encoder, found, corpus, root)
     best = max(scores, key=lambda candidate: scores[candidate])
     agreement = spearman([one.score for one in found.judged], list(scores.values()))
     return {
+        "labels": "+".join(name for name, _ in corpus.sets) or _MEASURE,
         "pairs": found.pairs,
         "tried": len(found.judged),
         "seconds": round(seconds, 1),
@@ -116,12 +187,12 @@ def main() -> None:
     root = data_folder("sts/stsb.tsv")
     pieces = Pieces("diagnosis", MEASURED)
     for model in arguments.model:
-        encoder = Encoder.load(model, device="cpu")
+        encoder = Encoder.load(model, pooling="mean", device="cpu")
         settings = {"model": Path(model).name, "fingerprint": encoder.fingerprint}
-        for name, place in CORPORA.items():
+        for name, corpus in CORPORA.items():
             key = f"{Path(model).name}:{name}"
             if pieces.known(key, settings) is None:
-                figures = measure(encoder, corpus(root / place), root)
+                figures = measure(encoder, corpus, root)
                 print(key, figures, flush=True)
                 pieces.add(key, settings, figures)
 

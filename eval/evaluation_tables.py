@@ -90,19 +90,21 @@ def diagnosis_table(pieces: Figures) -> str:
             (
                 model,
                 corpus,
+                figures["labels"],
                 figures["pairs"],
                 figures["tried"],
                 f"{figures['rank_correlation']:.2f}",
                 f"{figures['best']}: {labelled['best']:.1f}",
                 f"{figures['recommended']}: {labelled['recommended']:.1f}",
                 f"{labelled['best'] - labelled['recommended']:.1f}",
+                f"{labelled['best'] - labelled['first choice']:.1f}",
                 f"{labelled['as it is']:.1f}",
                 f"{figures['seconds']:.0f}",
             )
         )
     header = (
-        *("model", "corpus", "pairs", "tried", "rank correlation", "best by labels"),
-        *("recommended", "points lost", "as it is", "seconds"),
+        *("model", "corpus", "labels", "pairs", "tried", "rank correlation", "best by labels"),
+        *("recommended", "points lost", "by the first choice", "as it is", "seconds"),
     )
     return markdown(header, rows)
 

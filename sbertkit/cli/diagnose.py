@@ -44,8 +44,8 @@ def diagnose(
 ) -> None:
     """Find the pooling, layer and post-processing that suit an encoder on the texts of CORPUS.
 
-    No labels are needed: a configuration is as good as parts of a text find each other
-    (neighbouring sentences, or the halves of a short one). The encoder is recommended as it is,
+    No labels are needed: a configuration is as good as parts of a text (neighbouring sentences, or
+    the halves of a short one) find each other and their text. The encoder is recommended as it is,
     unless another configuration is better beyond the interval.
 
     \b

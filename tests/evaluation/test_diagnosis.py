@@ -38,30 +38,36 @@ def found(tiny_encoder: Encoder) -> Diagnosis:
 # --- scores of pairs
 
 
-def test_a_pair_scores_by_the_ranks_of_both_its_texts() -> None:
+def test_a_text_scores_by_the_ranks_of_its_parts_and_itself() -> None:
     first = np.array([[1, 0], [0.95, 0.05], [0, 1]], np.float32)
     second = np.array([[0.9, 0.2], [1, 0], [0.1, 1]], np.float32)
     # Cosines of rows with columns: (.976, 1, .100), (.986, .999, .152), (.217, 0, .995).
     # First to second: ranks 2, 1, 1; second to first: ranks 2, 2, 1.
-    np.testing.assert_allclose(pair_scores(first, second), [0.5, 0.75, 1.0])
+    whole = np.array([[0.97, 0.1], [0.97, 0.02], [0, 1]], np.float32)
+    # First to texts: (.995, 1, 0), (.999, 1, .053), (.103, .021, 1): own ranks 2, 1, 1.
+    # Second to texts: (.993, .980, .217), (.995, 1, 0), (.201, .120, .995): own ranks 1, 1, 1.
+    scores = pair_scores(whole, first, second)
+    np.testing.assert_allclose(scores, [(1 / 2 / 2 + 1 / 2) / 2, (1 + 1 / 2) / 2, 1.0])
 
 
 def test_texts_that_are_all_alike_gain_nothing() -> None:
     same = np.ones((9, 4), np.float32)
-    np.testing.assert_allclose(pair_scores(same, same), 1 / 5)
+    np.testing.assert_allclose(pair_scores(same, same, same), 1 / 25)
 
 
 def test_the_length_of_a_vector_does_not_count() -> None:
     random = np.random.default_rng(1)
-    first, second = random.normal(size=(2, 20, 6)).astype(np.float32)
+    whole, first, second = random.normal(size=(3, 20, 6)).astype(np.float32)
     lengths = random.uniform(0.5, 9, size=(20, 1)).astype(np.float32)
-    np.testing.assert_allclose(pair_scores(first, second), pair_scores(first * lengths, second))
+    longer = pair_scores(whole * lengths, first * lengths, second)
+    np.testing.assert_allclose(pair_scores(whole, first, second), longer)
 
 
 def test_zero_vectors_are_nowhere_near() -> None:
     first = np.eye(3, dtype=np.float32)
     first[1] = 0
-    assert np.isfinite(pair_scores(first, np.eye(3, dtype=np.float32))).all()
+    others = np.eye(3, dtype=np.float32)
+    assert np.isfinite(pair_scores(others, first, others)).all()
 
 
 # --- what is tried
@@ -131,7 +137,7 @@ def test_what_is_fitted_is_not_judged_on_its_own_texts() -> None:
     random = np.random.default_rng(0)
     whole, first, second = random.normal(size=(3, 80, 30)).astype(np.float32)
     outcome = _judge(_Parts(whole, first, second), "whiten", random.permutation(80), 0)
-    chance = np.mean([np.mean(1 / np.arange(1, 41))])
+    chance = np.mean(1 / np.arange(1, 41)) ** 2
     assert outcome.scores.mean() == pytest.approx(chance, abs=0.06)
 
 

@@ -116,7 +116,7 @@ def diagnose(
     """Which pooling, layer and post-processing suit an encoder on one's own texts.
 
     No labels are needed: a text gives two neighbouring sentences, or its halves where it is short,
-    and a candidate is as good as such parts find each other among those of all texts. What is
+    and a candidate is as good as such parts find each other and their text among all. What is
     fitted is fitted on one part of the texts and judged on the other, in turn. Half of the pairs
     choose the best candidate, the other half tell by how much it is better than the encoder as it
     is.
@@ -204,8 +204,10 @@ def _judge(parts: _Parts, step: str | None, order: npt.NDArray[np.intp], seed: i
     transformed = np.empty_like(parts.whole, shape=(0, 0))
     for fitted, held_out in _folds(order):
         apply = _identity if step is None else _applied(FITS[step](parts.whole[fitted]))
-        scores[held_out] = pair_scores(apply(parts.first[held_out]), apply(parts.second[held_out]))
         transformed = apply(parts.whole[held_out])
+        scores[held_out] = pair_scores(
+            transformed, apply(parts.first[held_out]), apply(parts.second[held_out])
+        )
     return _Outcome(
         scores,
         mean_random_cosine(transformed, pairs=_SPACE_PAIRS, seed=seed),

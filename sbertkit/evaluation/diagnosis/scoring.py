@@ -1,4 +1,4 @@
-"""How well each text of a pair finds the other, pair by pair."""
+"""How well the parts of a text find each other and their text, text by text."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,25 +9,33 @@ Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
 
 
-def pair_scores(first: Vectors, second: Vectors) -> Scores:
-    """For each pair the mean of both texts' reciprocal ranks of the other among all, (n,).
+def pair_scores(whole: Vectors, first: Vectors, second: Vectors) -> Scores:
+    """For each text how well its parts find each other and the text among all, (n,), 0 to 1.
 
-    Texts as near as the other half count as nearer by half, so that a space in which all are alike
-    gains nothing.
+    A part's score is the product of two reciprocal ranks, of the other part among the other parts
+    of all texts, and of its own text among the texts; a text's score is the mean of its two parts.
+    The other part alone says little of what widens the differences between texts, the own text
+    little of how a text's meaning is kept in few words.
+
+    What is as near as the one sought counts as nearer by half, so that a space in which all are
+    alike gains nothing.
 
     Args:
-        first: Shape (n, dim).
-        second: Shape (n, dim); row i belongs to row i of `first`.
+        whole: Vectors of the texts, (n, dim).
+        first: Vectors of a part of each text, in the same order, (n, dim).
+        second: Vectors of another part of each text, in the same order, (n, dim).
     """
-    cosines = unit_rows(first).astype(np.float32) @ unit_rows(second).astype(np.float32).T
-    own = np.diag(cosines)
-    ranks = [_ranks(cosines, own[:, None], 1), _ranks(cosines, own[None, :], 0)]
-    result: Scores = (1.0 / ranks[0] + 1.0 / ranks[1]) / 2.0
-    return result
+    texts, left, right = (unit_rows(rows).astype(np.float32) for rows in (whole, first, second))
+    of_left = _reciprocal_ranks(left @ right.T) * _reciprocal_ranks(left @ texts.T)
+    of_right = _reciprocal_ranks(right @ left.T) * _reciprocal_ranks(right @ texts.T)
+    scores: Scores = (of_left + of_right) / 2.0
+    return scores
 
 
-def _ranks(cosines: Vectors, own: Vectors, axis: int) -> Scores:
-    above = (cosines > own).sum(axis=axis)
-    equal = (cosines == own).sum(axis=axis) - 1
-    ranks: Scores = 1.0 + above + equal / 2.0
-    return ranks
+def _reciprocal_ranks(cosines: Vectors) -> Scores:
+    """Of what is on the diagonal, among its row."""
+    own = np.diag(cosines)[:, None]
+    nearer = (cosines > own).sum(axis=1)
+    equal = (cosines == own).sum(axis=1) - 1
+    ranks: Scores = 1.0 + nearer + equal / 2.0
+    return 1.0 / ranks
