@@ -1,4 +1,4 @@
-"""Tables of evaluation: retrieval, post-processing, the diagnosis against labels."""
+"""Tables of evaluation: retrieval, post-processing, isotropy, the diagnosis against labels."""
 
 from typing import Any
 
@@ -78,6 +78,30 @@ def post_processing_table(pieces: Figures) -> str:
         )
         parts.append(f"{model}:\n\n{markdown(header, rows)}")
     return "\n\n".join(parts)
+
+
+def isotropy_table(pieces: Figures) -> str:
+    """Length and place of vectors against frequency, before and after normalization."""
+    after = " after normalization"
+    rows = []
+    for key, figures in pieces.items():
+        model, _, corpus = key.partition(":")
+        for name, found in figures["frequency"].items():
+            if name.endswith(after):
+                continue
+            normalized = figures["frequency"][f"{name}{after}"]
+            rows.append(
+                (
+                    *(model, corpus, name, f"{found['items']:,}"),
+                    *(_number(one) for one in (found["norm"], found["centre"])),
+                    _number(normalized["centre"]),
+                )
+            )
+    header = (
+        *("model", "corpus", "vectors of", "count", "length with frequency"),
+        *("distance from the centre with frequency", "the same, normalized"),
+    )
+    return markdown(header, rows)
 
 
 def diagnosis_table(pieces: Figures) -> str:

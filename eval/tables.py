@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from claims import MEASUREMENTS, claims_table
-from evaluation_tables import diagnosis_table, post_processing_table, retrieval_table
+from evaluation_tables import (
+    diagnosis_table,
+    isotropy_table,
+    post_processing_table,
+    retrieval_table,
+)
 from markdown_table import markdown
 from recording import RESULTS, is_stale, records
 from training_tables import (
@@ -96,6 +101,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "sts": sts_table,
     "retrieval": retrieval_table,
     "post_processing": post_processing_table,
+    "isotropy": isotropy_table,
     "diagnosis": diagnosis_table,
     "train": train_table,
     "train_nli": quality_table,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from sbertkit.data.sampling import Sample
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.fitting import FITS
 from sbertkit.encoder.pooling import Pooling
@@ -139,6 +140,22 @@ def test_what_is_fitted_is_not_judged_on_its_own_texts() -> None:
     outcome = _judge(_Parts(whole, first, second), "whiten", random.permutation(80), 0)
     chance = np.mean(1 / np.arange(1, 41)) ** 2
     assert outcome.scores.mean() == pytest.approx(chance, abs=0.06)
+
+
+def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
+    """Of many candidates that are all alike the best is better by chance alone."""
+    from sbertkit.evaluation.diagnosis.diagnose import _conclude, _Outcome
+
+    random = np.random.default_rng(0)
+    outcomes = {
+        Candidate(Pooling("mean", (layer,)), None): _Outcome(random.random(200), None, None)
+        for layer in range(300)
+    }
+    found = _conclude(Sample(("a",), 1), outcomes, random.permutation(200), 0)
+    scores = [one.score for one in found.judged]
+    assert found.best.score - np.mean(scores) > 0.04
+    assert found.leaves_it
+    assert abs(found.gain.difference) < 0.06
 
 
 @pytest.mark.parametrize(
