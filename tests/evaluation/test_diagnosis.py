@@ -1,6 +1,7 @@
 """The diagnosis: what is tried, how it is scored, what is recommended and written."""
 
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,20 @@ def test_everything_is_tried_and_ranked(found: Diagnosis, tiny_encoder: Encoder)
 def test_the_same_seed_gives_the_same_diagnosis(found: Diagnosis, tiny_encoder: Encoder) -> None:
     again = diagnose(tiny_encoder, texts(240))
     assert again.to_dict() == found.to_dict()
+
+
+def test_a_step_that_needs_more_texts_is_left_out_and_said(
+    tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def whiten(_: object) -> torch.nn.Module:
+        raise InputError("the 60 vectors span 59 directions")
+
+    monkeypatch.setitem(FITS, "whiten", whiten)
+    monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
+    found = diagnose(tiny_encoder, texts(120))
+    assert {one.candidate.step for one in found.judged} == {None, *FITS} - {"whiten"}
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["whiten could not be tried everywhere: the 60 vectors span 59 directions"]
 
 
 def test_at_most_so_many_texts_are_looked_at(tiny_encoder: Encoder) -> None:

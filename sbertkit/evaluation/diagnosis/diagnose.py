@@ -1,5 +1,6 @@
 """Tries poolings, layers and post-processing on unlabelled texts, and recommends one."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from sbertkit.evaluation.pseudo_pairs import pseudo_pair
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
 from sbertkit.progress import track
 
+_LOG = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
 SAMPLE = 2_000
@@ -120,7 +122,8 @@ def diagnose(
     and a candidate is as good as such parts find each other and their text among all. What is
     fitted is fitted on one part of the texts and judged on the other, in turn. By how much the best
     candidate is better than the encoder as it is, each half of the pairs tells of the candidate
-    that the other half has chosen.
+    that the other half has chosen. A step that too few texts do not suffice for is left out with a
+    warning.
 
     Args:
         encoder: What is diagnosed.
@@ -156,6 +159,7 @@ def diagnose(
     grid = encode_grid(encoder, texts, poolings, progress=progress)
     order = np.random.default_rng(seed).permutation(count)
     judged: dict[Candidate, _Outcome] = {}
+    left_out: dict[str, str] = {}
     # Matrices this small are many times slower on several threads that wait for each other.
     limits = threadpool_limits(1, user_api="blas")
     total = len(poolings) * len(steps())
@@ -163,8 +167,13 @@ def diagnose(
         for pooling in poolings:
             parts = _Parts(*np.split(grid.pop(pooling), 3))
             for step in steps():
-                judged[Candidate(pooling, step)] = _judge(parts, step, order, seed)
+                try:
+                    judged[Candidate(pooling, step)] = _judge(parts, step, order, seed)
+                except InputError as error:  # too few texts, or too alike, for the step
+                    left_out.setdefault(str(step), str(error))
                 advance(1)
+    for name, reason in left_out.items():
+        _LOG.warning("%s could not be tried everywhere: %s", name, reason)
     return _conclude(drawn, judged, order, seed)
 
 
