@@ -61,7 +61,9 @@ def scatter(x: Numbers, y: Numbers, *, x_label: str, y_label: str, name: str) ->
     return _drawn(draw, name)
 
 
-def histogram(counts: Sequence[int], low: float, high: float, *, x_label: str, name: str) -> str:
+def histogram(
+    counts: Sequence[int], low: float, high: float, *, x_label: str, name: str, of: str = "pairs"
+) -> str:
     """Bars of counts over equal bins from `low` to `high`."""
     edges = np.linspace(low, high, len(counts) + 1)
 
@@ -70,7 +72,7 @@ def histogram(counts: Sequence[int], low: float, high: float, *, x_label: str, n
         shares = [100 * count / total for count in counts]
         axes.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color=_ONE, alpha=0.8)
         axes.set_xlabel(x_label)
-        axes.set_ylabel("% of pairs")
+        axes.set_ylabel(f"% of {of}")
         filled = np.flatnonzero(counts)
         if len(filled):
             axes.set_xlim(edges[max(0, filled[0] - 1)], edges[min(len(counts), filled[-1] + 2)])

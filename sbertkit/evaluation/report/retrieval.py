@@ -89,7 +89,9 @@ def _spread(result: RetrievalResult, name: str) -> Section:
         "Over the queries",
         pictures=[
             Picture(
-                figures.histogram(counts.tolist(), 0.0, high, x_label=name, name="per query"),
+                figures.histogram(
+                    counts.tolist(), 0.0, high, x_label=name, name="per query", of="queries"
+                ),
                 f"How {name} is spread over the queries.",
             )
         ],
@@ -113,7 +115,7 @@ def _left_out(result: RetrievalResult) -> Section:
             named(result.without_hits),
         ),
         (
-            "relevant documents that are not in the corpus; they count as not found",
+            "relevant documents that are not in the corpus, or blank; they count as not found",
             len(result.missing),
             named(result.missing),
         ),
