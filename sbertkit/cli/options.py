@@ -16,6 +16,8 @@ LoadEncoder = Callable[[], "Encoder"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
+PRECISIONS = ("fp32", "bf16", "fp16", "int8", "auto")
+BACKENDS = ("auto", "torch", "onnx")
 POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 
 device_option = click.option(
@@ -49,6 +51,20 @@ _ENCODER_OPTIONS = (
         "--pooling", type=click.Choice(POOLINGS), help="By default, as the model declares."
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
+    click.option(
+        "--precision",
+        type=click.Choice(PRECISIONS),
+        default="fp32",
+        show_default=True,
+        help="auto: the fastest that changes the vectors next to nothing.",
+    ),
+    click.option(
+        "--backend",
+        type=click.Choice(BACKENDS),
+        default="auto",
+        show_default=True,
+        help="auto: what suits device and job.",
+    ),
     device_option,
     trust_option,
 )
@@ -89,6 +105,8 @@ def encoder_options(command: Command) -> Command:
         model: str,
         pooling: str | None,
         max_tokens: int | None,
+        precision: str,
+        backend: str,
         device: str,
         trust_remote_code: bool,
         **others: Any,
@@ -100,6 +118,8 @@ def encoder_options(command: Command) -> Command:
                 model,
                 pooling=pooling,
                 max_tokens=max_tokens,
+                precision=precision,
+                backend=backend,
                 device=device,
                 trust_remote_code=trust_remote_code,
             )

@@ -3,41 +3,69 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.encoder.backends import Backend
-from sbertkit.encoder.backends.torch import TorchBackend, choose_device
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings, length_of
-from sbertkit.encoder.fingerprint import fingerprint
-from sbertkit.encoder.layout import ModelFolder, read_model_folder
-from sbertkit.encoder.loading import (
-    LoadOptions,
-    choose_limit,
-    choose_pooling,
-    choose_steps,
-    lower_casing,
-)
-from sbertkit.encoder.network import Network
-from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.postprocess import Normalize
-from sbertkit.encoder.prompts import Prompts, prompts_from, prompts_of_model
+from sbertkit.encoder.graphs.folder import is_graph_folder
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.prompts import Prompts, prompts_from
 from sbertkit.encoder.report import Encoded
-from sbertkit.encoder.resolve import resolve_model
-from sbertkit.encoder.saving import save_encoder
 from sbertkit.encoder.tokenization import Tokenizer
-from sbertkit.encoder.transformer import Transformer, load_transformer
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.metrics.cosine import checked_vectors, unit_rows
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from sbertkit.encoder.network import Network
+    from sbertkit.encoder.pooling import Pooling
+    from sbertkit.encoder.torch_source import TorchSource
+    from sbertkit.encoder.transformer import Transformer
+
 Kind = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
+
+
+class Source(Protocol):
+    """What stands behind an encoder: a torch network, or a graph exported from one."""
+
+    dim: int
+    """Size of a vector."""
+
+    @property
+    def pooling(self) -> str:
+        """Name of the pooling."""
+        ...
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether every vector has unit length."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it runs on."""
+        ...
+
+    def fingerprint(self, encoder: "Encoder", /) -> str:
+        """See `Encoder.fingerprint`."""
+        ...
+
+    def precision(self, encoder: "Encoder", /) -> str:
+        """What it computes in."""
+        ...
+
+    def backend(self, encoder: "Encoder", /, texts: int) -> Backend:
+        """The backend for a job of at least so many texts."""
+        ...
 
 
 class Encoder:
@@ -45,7 +73,6 @@ class Encoder:
 
     Attributes:
         options: What it was loaded with, enough to load it again.
-        network: The torch module behind it.
         tokenizer: Its tokenizer.
         prompts: What is put before queries and documents.
         max_tokens: Tokens a text may have, special tokens and prompt counted; ``None``: no limit.
@@ -55,29 +82,21 @@ class Encoder:
 
     def __init__(
         self,
-        transformer: Transformer,
-        network: Network,
+        source: Source,
         tokenizer: Tokenizer,
+        padder: Padder,
         *,
         options: LoadOptions,
         prompts: Prompts,
         max_tokens: int | None,
     ) -> None:
         self.options = options
-        self.network = network
         self.tokenizer = tokenizer
+        self.padder = padder
         self.prompts = prompts
         self.max_tokens = max_tokens
-        self.dim = network.dim
-        self.transformer = transformer
-        self.padder = Padder(
-            tokenizer.pad_id,
-            "left" if transformer.pads_left else "right",
-            tokenizer.special,
-            tokenizer.gives_types and transformer.takes_types,
-        )
-        self._contributing = self._find_contributing()
-        self._backend: Backend = TorchBackend(network, choose_device(options.device))
+        self.dim = source.dim
+        self._source = source
 
     @classmethod
     def load(
@@ -97,15 +116,18 @@ class Encoder:
         """An encoder from a folder or a hub name; ``None`` means: as the model declares.
 
         Args:
-            model: A sentence-transformers or Hugging Face folder, a hub name, or
+            model: A sentence-transformers, Hugging Face or exported folder, a hub name, or
                 ``all-MiniLM-L6-v2``, which is taken from the bundled package when installed.
             pooling: ``cls``, ``mean``, ``max``, ``eos``, ``mean_sqrt_len``, ``weighted_mean`` or
                 ``first_last``. A model that declares none gets ``mean`` and a warning.
             normalize: Whether vectors get unit length. A plain Hugging Face encoder: yes.
             max_tokens: Tokens a text may have, special tokens and prompt counted.
             prompts: Texts put before, under the keys ``query`` and ``document``.
-            backend: ``auto`` or ``torch``.
-            precision: ``fp32``.
+            backend: ``torch``, ``onnx`` (a graph run by onnxruntime, on the CPU), or ``auto``: a
+                graph on the CPU for a job that is long enough to make one first, else torch.
+            precision: ``fp32``, exact; ``bf16``; ``fp16`` on a GPU; ``int8`` on a CPU; or
+                ``auto``, the fastest of these whose cosine to fp32 is at least 0.9995 on every
+                probe text.
             device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
             revision: Branch, tag or commit on the hub.
             trust_remote_code: Run Python code that comes with the model.
@@ -124,31 +146,13 @@ class Encoder:
             device=device,
             revision=revision,
         )
-        folder = resolve_model(options.model, revision)
-        declared = read_model_folder(folder)
-        transformer = load_transformer(declared.transformer, trust_remote_code=trust_remote_code)
-        return cls._assemble(options, declared, transformer)
+        if is_graph_folder(Path(options.model)):
+            from sbertkit.encoder.graphs.source import load_graph_encoder
 
-    @classmethod
-    def _assemble(
-        cls, options: LoadOptions, declared: ModelFolder, transformer: Transformer
-    ) -> "Encoder":
-        if declared.lower_case:
-            lower_casing(transformer.tokenizer)
-        chosen = choose_pooling(options, declared, transformer)
-        tokenizer = Tokenizer(transformer.tokenizer, append_end=chosen.name == "eos")
-        return cls(
-            transformer,
-            Network(transformer, chosen, choose_steps(options, declared)),
-            tokenizer,
-            options=options,
-            prompts=(
-                prompts_of_model(options.model, declared.settings)
-                if options.prompts is None
-                else options.prompts
-            ),
-            max_tokens=choose_limit(options, declared, transformer, tokenizer),
-        )
+            return load_graph_encoder(options)
+        from sbertkit.encoder.torch_source import load_torch_encoder
+
+        return load_torch_encoder(options, trust_remote_code=trust_remote_code)
 
     def __repr__(self) -> str:
         limit = self.max_tokens
@@ -159,20 +163,57 @@ class Encoder:
     @property
     def pooling(self) -> str:
         """Name of the pooling."""
-        return self.network.pooling.name
+        return self._source.pooling
 
     @property
     def normalizes(self) -> bool:
         """Whether every vector has unit length."""
-        return bool(self.steps) and isinstance(self.steps[-1], Normalize)
+        return self._source.normalizes
 
     @property
-    def steps(self) -> list[nn.Module]:
+    def device(self) -> str:
+        """The kind of device that it runs on: ``cpu``, ``cuda`` or ``mps``."""
+        return self._source.device
+
+    @property
+    def precision(self) -> str:
+        """What it computes in; what ``auto`` stands for is measured when first asked for."""
+        return self._source.precision(self)
+
+    @property
+    def network(self) -> "Network":
+        """The torch module behind it.
+
+        Raises:
+            InputError: It is an exported graph.
+        """
+        return self._torch_source().network
+
+    @property
+    def transformer(self) -> "Transformer":
+        """The pretrained encoder below the pooling.
+
+        Raises:
+            InputError: It is an exported graph.
+        """
+        return self._torch_source().transformer
+
+    @property
+    def contributing(self) -> "dict[str, torch.Tensor]":
+        """The tensors that reach the vector, by name.
+
+        Raises:
+            InputError: It is an exported graph.
+        """
+        return self._torch_source().contributing
+
+    @property
+    def steps(self) -> "list[nn.Module]":
         """The post-processing, in order."""
         return list(self.network.steps)
 
     @property
-    def steps_before_normalization(self) -> list[nn.Module]:
+    def steps_before_normalization(self) -> "list[nn.Module]":
         """The post-processing without a normalization at its end."""
         return self.steps[:-1] if self.normalizes else self.steps
 
@@ -180,17 +221,10 @@ class Encoder:
     def fingerprint(self) -> str:
         """SHA-256 over all that decides a text's vector: weights, tokenizer and settings.
 
-        Loading, saving and copying keep it; device, backend and precision are not part of it.
+        Loading, saving, copying and exporting keep it; device, backend and precision are not part
+        of it.
         """
-        settings: dict[str, Any] = {
-            "pooling": self.pooling,
-            "layers": list(self.network.pooling.layers),
-            "steps": [[step.published_name, step.config()] for step in self.steps],  # type: ignore[operator]
-            "prompts": self.prompts._asdict(),
-            "max_tokens": self.max_tokens,
-            "cut_left": self.tokenizer.cuts_left,
-        }
-        return fingerprint(self._contributing, self.tokenizer.canonical_json(), settings)
+        return self._source.fingerprint(self)
 
     def encode(
         self,
@@ -254,18 +288,18 @@ class Encoder:
         """
         if kind not in ("document", "query"):
             raise InputError(f"kind must be 'document' or 'query', not {kind!r}")
-        if batch_tokens is None:
-            batch_tokens = self._backend.batch_tokens
+        if batch_tokens is not None:
+            batch_tokens = whole_number("batch_tokens", batch_tokens)
         return EncodingRun(
             self.tokenizer,
             self.padder,
-            self._backend,
+            lambda texts: self._source.backend(self, texts),
             dim=self.dim,
             settings=RunSettings(
                 max_tokens=self.max_tokens,
                 prompt=self.prompts.query if kind == "query" else self.prompts.document,
                 blank_allowed=kind != "query",
-                batch_tokens=whole_number("batch_tokens", batch_tokens),
+                batch_tokens=batch_tokens,
             ),
         )
 
@@ -284,9 +318,12 @@ class Encoder:
         """Writes a folder that `SentenceTransformer(folder)` loads and that gives the same vectors.
 
         Raises:
-            InputError: The folder holds something that is not a model saved by sbertkit.
+            InputError: The folder holds something that is not a model saved by sbertkit, or this is
+                an exported graph.
             StorageError: The disk is full or a permission is missing.
         """
+        from sbertkit.encoder.saving import save_encoder
+
         save_encoder(self, output_folder(folder))
 
     def make_trainable(self) -> None:
@@ -294,10 +331,10 @@ class Encoder:
 
         An unused pooler would only drift by weight decay, and stall distributed training.
         """
-        for tensor in self._contributing.values():
+        for tensor in self.contributing.values():
             tensor.requires_grad_()
 
-    def variant(self, pooling: Pooling, steps: Sequence[nn.Module]) -> "Encoder":
+    def variant(self, pooling: "Pooling", steps: "Sequence[nn.Module]") -> "Encoder":
         """An encoder of the same weights and tokenizer with another pooling and post-processing.
 
         Args:
@@ -305,20 +342,29 @@ class Encoder:
             steps: What follows, in order (see `sbertkit.encoder.postprocess`).
 
         Raises:
-            InputError: They do not suit the model.
+            InputError: They do not suit the model, or this is an exported graph.
         """
-        return Encoder(
-            self.transformer,
-            Network(self.transformer, pooling, steps),
-            Tokenizer(self.transformer.tokenizer, append_end=pooling.name == "eos"),
-            options=self.options,
-            prompts=self.prompts,
-            max_tokens=self.max_tokens,
-        )
+        from sbertkit.encoder.torch_source import variant_of
+
+        return variant_of(self, pooling, steps)
 
     def weights_changed(self) -> None:
         """Forgets what was known about the weights, after training has changed them in place."""
         self.__dict__.pop("fingerprint", None)
+        self._torch_source().weights_changed()
+
+    def _torch_source(self) -> "TorchSource":
+        """The source, for what only a torch network can do.
+
+        Raises:
+            InputError: It is an exported graph.
+        """
+        if not hasattr(self._source, "network"):
+            raise InputError(
+                f"{self.options.model} is an exported graph, which encodes and cannot be changed, "
+                "trained or saved; load the model that it was made from"
+            )
+        return self._source  # type: ignore[return-value]  # the only one that has a network
 
     def _unit_vectors(self, rows: Sequence[str] | npt.ArrayLike) -> Vectors:
         if isinstance(rows, str):
@@ -340,25 +386,6 @@ class Encoder:
                 f"expected vectors of size {self.dim}, found an array of shape {vectors.shape}"
             )
         return unit_rows(checked_vectors(vectors)).astype(np.float32)
-
-    def _find_contributing(self) -> dict[str, torch.Tensor]:
-        """The tensors that reach the vector; those that the files lack are a refusal."""
-        # Long enough for what only longer texts use, such as the global bias of LongT5.
-        tokens = self.tokenizer.tokenize(["a " * 64], self.max_tokens)
-        batch = self.padder.pad(tokens, np.array([0]))
-        tensors = self.network.contributing_tensors(
-            torch.from_numpy(batch.input_ids),
-            torch.from_numpy(batch.mask),
-            None if batch.types is None else torch.from_numpy(batch.types),
-        )
-        lost = {f"transformer.{name}" for name in self.transformer.missing} & tensors.keys()
-        if lost:
-            raise InputError(
-                f"the weights in {self.options.model} lack {len(lost)} tensors that the encoder "
-                f"needs, or have them in another size (such as {min(lost)}); they would be random: "
-                "get the whole checkpoint with its own config.json"
-            )
-        return tensors
 
 
 def _name_of(model: object) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,13 +52,13 @@ class RunSettings:
         max_tokens: Where texts are cut; ``None`` for nowhere.
         prompt: Put before every text.
         blank_allowed: Whether a blank text has the vector of the empty text or is refused.
-        batch_tokens: Tokens a batch, padding included.
+        batch_tokens: Tokens a batch, padding included; ``None`` for what suits the backend.
     """
 
     max_tokens: int | None
     prompt: str
     blank_allowed: bool
-    batch_tokens: int
+    batch_tokens: int | None
 
 
 class EncodingRun:
@@ -67,7 +67,7 @@ class EncodingRun:
     Args:
         tokenizer: The encoder's tokenizer.
         padder: Builds its batches.
-        backend: Runs them.
+        choose_backend: Gives what runs them, for a job of at least so many texts.
         dim: Size of a vector.
         settings: What the call asks for.
     """
@@ -76,14 +76,14 @@ class EncodingRun:
         self,
         tokenizer: Tokenizer,
         padder: Padder,
-        backend: Backend,
+        choose_backend: Callable[[int], Backend],
         *,
         dim: int,
         settings: RunSettings,
     ) -> None:
         self._tokenizer = tokenizer
         self._padder = padder
-        self._backend = backend
+        self._choose_backend = choose_backend
         self._dim = dim
         self._settings = settings
         self._rows = 0
@@ -116,7 +116,8 @@ class EncodingRun:
             total = length_of(texts)
         with track("encoding", total, shown=progress) as advance:
             for pool in self._pools(texts):
-                vectors = self._encode_pool(pool, advance)
+                backend = self._choose_backend(max(total or 0, self._rows + len(pool)))
+                vectors = self._encode_pool(pool, backend, advance)
                 self._rows += len(pool)
                 yield vectors
         self._seconds = time.perf_counter() - started
@@ -168,7 +169,7 @@ class EncodingRun:
             text = repair_surrogates(text)
         return self._settings.prompt + text
 
-    def _encode_pool(self, pool: list[str], advance: Advance) -> Vectors:
+    def _encode_pool(self, pool: list[str], backend: Backend, advance: Advance) -> Vectors:
         places: dict[str, int] = {}
         place_of = [places.setdefault(text, len(places)) for text in pool]
         tokens = self._tokenizer.tokenize(list(places), self._settings.max_tokens)
@@ -180,8 +181,8 @@ class EncodingRun:
             distinct[rows] = vectors
             advance(int(repeats[rows].sum()))
 
-        self._backend.run(
-            plan_batches(lengths, self._settings.batch_tokens),
+        backend.run(
+            plan_batches(lengths, self._settings.batch_tokens or backend.batch_tokens),
             lambda rows: self._padder.pad(tokens, rows),
             deliver,
         )

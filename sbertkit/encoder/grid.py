@@ -11,6 +11,7 @@ from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.errors import InputError
 
 
 def encode_grid(
@@ -27,20 +28,23 @@ def encode_grid(
         progress: Show progress on standard error.
 
     Raises:
-        InputError: Vectors that are not finite.
+        InputError: Vectors that are not finite, precision int8, or an exported graph.
     """
+    precision = encoder.precision
+    if precision == "int8":
+        raise InputError("many poolings at once need torch: choose precision fp32 or bf16")
     network = _GridNetwork(encoder, poolings)
-    backend = TorchBackend(network, next(encoder.network.parameters()).device)
+    backend = TorchBackend(network, next(encoder.network.parameters()).device, precision)
     run = EncodingRun(
         encoder.tokenizer,
         encoder.padder,
-        backend,
+        lambda _: backend,
         dim=network.dim,
         settings=RunSettings(
             max_tokens=encoder.max_tokens,
             prompt=encoder.prompts.document,
             blank_allowed=True,
-            batch_tokens=backend.batch_tokens,
+            batch_tokens=None,
         ),
     )
     parts = list(run.vectors(texts, progress=progress))

@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -28,12 +27,6 @@ _DIGEST = hashlib.sha256().digest_size
 Vectors = npt.NDArray[np.float32]
 
 
-def default_cache() -> Path:
-    """The folder of this user's cached vectors."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "sbertkit" / "vectors"
-
-
 class CachedEncoder:
     """Gives the vectors of an encoder, from files where they are known.
 
@@ -46,10 +39,9 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:
-        options = encoder.options
-        device = next(encoder.network.parameters()).device.type
         self._encoder = encoder
-        self._folder = folder / f"{encoder.fingerprint[:32]}-{options.precision}-{device}"
+        place = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
+        self._folder = folder / place
 
     def encode(self, texts: Sequence[str], *, kind: str = "document") -> Vectors:
         """Vectors (n, dim) of the texts."""

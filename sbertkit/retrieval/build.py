@@ -172,5 +172,5 @@ def _describe_encoder(encoder: Encoder, path: Path) -> EncoderEntry:
         options=options,
         fingerprint=encoder.fingerprint,
         dim=encoder.dim,
-        precision=encoder.options.precision,
+        precision=encoder.precision,
     )

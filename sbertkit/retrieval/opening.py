@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.backends.torch import choose_device
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index import VECTORS_FILE, VectorSegment
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
@@ -105,7 +104,10 @@ def load_encoder(
     Raises:
         InputError: It cannot be loaded.
     """
-    choose_device(device)
+    if device not in ("auto", "cpu"):  # what is always there needs no torch to be found
+        from sbertkit.encoder.backends.torch import choose_device
+
+        choose_device(device)
     name = model or entry.name
     with suppress(OSError):  # what may not be looked at is not there
         if model is None and entry.relative is not None and (root / entry.relative).is_dir():

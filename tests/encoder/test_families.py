@@ -71,7 +71,7 @@ def test_just_the_tensors_that_reach_a_vector_get_finite_gradients(
     before = encoder.encode(TEXTS)  # nothing that it leaves behind may stop a gradient
     with training(encoder):
         gradients = backward(encoder, half=half)
-    assert gradients.keys() == encoder._contributing.keys()
+    assert gradients.keys() == encoder.contributing.keys()
     assert [name for name, gradient in gradients.items() if not gradient.isfinite().all()] == []
     assert np.array_equal(encoder.encode(TEXTS), before)
 
@@ -81,7 +81,7 @@ def test_a_tensor_that_only_longer_texts_use_is_among_them(tmp_path: Path) -> No
     with training(encoder):
         gradients = backward(encoder, half=False)
     assert any("global_relative_attention_bias" in name for name in gradients)
-    assert gradients.keys() == encoder._contributing.keys()
+    assert gradients.keys() == encoder.contributing.keys()
 
 
 def other_states() -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ def test_layers_that_share_their_weights_stay_one(
 ) -> None:
     encoder = Encoder.load(tiny_folder("albert"), pooling="mean")
     assert encoder.transformer.layer_count == tiny_parts.LAYERS
-    groups = {".".join(name.split(".")[:6]) for name in encoder._contributing if "layers" in name}
+    groups = {".".join(name.split(".")[:6]) for name in encoder.contributing if "layers" in name}
     assert groups == {"transformer.encoder.albert_layer_groups.0.albert_layers.0"}
     encoder.save(tmp_path / "saved")
     published = load_file(tiny_folder("albert") / "model.safetensors")
@@ -260,5 +260,5 @@ def test_a_language_model_with_its_head_is_the_encoder_below_it(
     encoder.save(tmp_path / "saved")
     saved: Any = load_file(tmp_path / "saved" / "model.safetensors")
     names = {f"transformer.{name}" for name in saved}
-    assert encoder._contributing.keys() <= names
+    assert encoder.contributing.keys() <= names
     assert not [name for name in names if "head" in name or "pooler" in name]

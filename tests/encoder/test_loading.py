@@ -9,7 +9,8 @@ import tiny_models
 import transformers
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.loading import LoadOptions, lower_casing
+from sbertkit.encoder.loading import lower_casing
+from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, InputTypeError
 
@@ -139,7 +140,7 @@ def test_a_declared_limit_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("backend", "onnx"), ("precision", "int8"), ("pooling", "median")]
+    ("option", "value"), [("backend", "openvino"), ("precision", "fp8"), ("pooling", "median")]
 )
 def test_unknown_choices_are_refused_with_the_known_ones(option: str, value: str) -> None:
     with pytest.raises(InputError, match=f"one of .*'{value}'|'{value}'.* one of"):

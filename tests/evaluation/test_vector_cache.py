@@ -9,7 +9,7 @@ import pytest
 
 from sbertkit.encoder import Encoder
 from sbertkit.evaluation import vector_cache
-from sbertkit.evaluation.vector_cache import CachedEncoder, default_cache
+from sbertkit.evaluation.vector_cache import CachedEncoder
 
 TEXTS = ["two goats climb", "", "a kettle sings", "goats " * 80, "two goats climb"]
 
@@ -123,10 +123,3 @@ def test_another_encoder_has_files_of_its_own(tiny_encoder: Encoder, tmp_path: P
     for encoder in (tiny_encoder, other):
         vectors = CachedEncoder(encoder, tmp_path / "cache").encode(TEXTS)
         np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)
-
-
-def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "sbertkit" / "vectors"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_cache().is_relative_to(Path.home())

@@ -84,8 +84,8 @@ def assert_moved(before: Encoder, after: Encoder) -> None:
     random = {f"transformer.{name}" for name in after.transformer.missing}
     old, new = before.network.state_dict(), after.network.state_dict()
     moved = {name for name in new if not torch.equal(old[name], new[name])} - random
-    places = {tensor.data_ptr() for tensor in after._contributing.values()}
-    assert after._contributing.keys() <= moved
+    places = {tensor.data_ptr() for tensor in after.contributing.values()}
+    assert after.contributing.keys() <= moved
     assert {new[name].data_ptr() for name in moved} == places
 
 

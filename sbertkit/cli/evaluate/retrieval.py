@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from sbertkit.data.retrieval import Collection
     from sbertkit.evaluation import RetrievalResult
 
-_OF_ENCODERS = ("model", "pooling", "max_tokens", "device", "trust_remote_code")
+_OF_ENCODERS = (
+    *("model", "pooling", "max_tokens", "precision", "backend", "device", "trust_remote_code"),
+)
 
 
 class _Measured(NamedTuple):
@@ -129,7 +131,10 @@ def _query_texts(collection: str) -> Mapping[str, str]:
 def _check_options(context: click.Context, collection: Path) -> None:
     """Refuses options that would do nothing beside the others."""
     given = given_options(context)
-    idle = {"index": ("pooling", "max_tokens"), "run": ("index", *_OF_ENCODERS, "write_run")}
+    idle = {
+        "index": ("pooling", "max_tokens", "precision", "backend"),
+        "run": ("index", *_OF_ENCODERS, "write_run"),
+    }
     for option, others in idle.items():
         for name in given.intersection(others) if option in given else ():
             raise click.UsageError(f"--{name.replace('_', '-')} and --{option} do not go together")

@@ -49,7 +49,7 @@ def run(
     """
     from sbertkit.evaluation.report import suite_page, write_page
     from sbertkit.evaluation.suites import read_suite, run_suite
-    from sbertkit.evaluation.vector_cache import default_cache
+    from sbertkit.storage import user_cache
 
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache do not go together")
@@ -57,7 +57,7 @@ def run(
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
-    place = None if no_cache else Path(cache) if cache else default_cache()
+    place = None if no_cache else Path(cache) if cache else user_cache("vectors")
     result = run_suite(encoder, chosen, folder, cache=place, progress=not quiet)
     write_json(target, result.to_dict())
     if report is not None:

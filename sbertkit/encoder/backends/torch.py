@@ -1,5 +1,6 @@
 """The torch backend: CPU with one single-thread stream a core, CUDA or MPS with one stream."""
 
+import copy
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _BATCH_TOKENS = {"cpu": 1_024, "mps": 8_192, "cuda": 32_768}
 
 
@@ -44,16 +46,19 @@ def choose_device(name: str) -> torch.device:
 
 
 class TorchBackend:
-    """Runs a network with torch in float32.
+    """Runs a network with torch.
 
     Args:
         network: From token ids (B, T), mask and token types to vectors (B, dim), as `Network`; it
             is moved to the device.
         device: Where to run.
+        precision: ``fp32``, ``bf16`` or ``fp16``; below fp32 the network stays as it is and a copy
+            is run, pooling and post-processing of it in float32.
     """
 
-    def __init__(self, network: nn.Module, device: torch.device) -> None:
-        self._network = network.to(device)
+    def __init__(self, network: nn.Module, device: torch.device, precision: str = "fp32") -> None:
+        network = network.to(device)
+        self._network = network if precision == "fp32" else _lowered(network, precision)
         self._device = device
         self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
 
@@ -93,3 +98,10 @@ class TorchBackend:
             )
             result: Vectors = vectors.float().cpu().numpy()
         return result
+
+
+def _lowered(network: nn.Module, precision: str) -> nn.Module:
+    """A copy whose encoder computes in 16 bits; what follows it stays in float32."""
+    lowered = copy.deepcopy(network)
+    lowered.transformer.to(_DTYPES[precision])  # a Network's
+    return lowered

@@ -1,0 +1,74 @@
+"""``export``."""
+
+import click
+
+from sbertkit.cli.options import POOLINGS, trust_option
+from sbertkit.cli.output import print_facts
+
+
+@click.command()
+@click.argument("model")
+@click.option("-o", "--output", required=True, metavar="DIR", help="A new or empty folder.")
+@click.option(
+    "--precision",
+    type=click.Choice(("fp32", "int8")),
+    default="fp32",
+    show_default=True,
+    help="int8: weights and activations in 8 bits.",
+)
+@click.option("--pooling", type=click.Choice(POOLINGS), help="By default, as the model declares.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have.")
+@click.option(
+    "--pairs", metavar="FILE", help="Sentence pairs with scores; tells what the export loses."
+)
+@trust_option
+def export(
+    model: str,
+    output: str,
+    precision: str,
+    pooling: str | None,
+    max_tokens: int | None,
+    pairs: str | None,
+    trust_remote_code: bool,
+) -> None:
+    """Write MODEL as one ONNX file, from token ids to the vector.
+
+    Pooling, post-processing and normalization are inside. The export is compared with the model
+    before it is written; it is loaded like any model, without torch.
+
+    \b
+    Example:
+      sbertkit export all-MiniLM-L6-v2 -o models/exported
+      sbertkit export all-MiniLM-L6-v2 -o models/int8 --precision int8 --pairs stsb.tsv
+    """
+    from sbertkit.data.sts import read_sts
+    from sbertkit.encoder import Encoder
+    from sbertkit.encoder.graphs.exporting import export_encoder
+
+    judged = None if pairs is None else read_sts(pairs)
+    encoder = Encoder.load(
+        model,
+        pooling=pooling,
+        max_tokens=max_tokens,
+        backend="torch",
+        device="cpu",
+        trust_remote_code=trust_remote_code,
+    )
+    entry = export_encoder(encoder, output, precision=precision)
+    facts: list[tuple[str, object]] = [
+        ("model", model),
+        ("written", output),
+        ("precision", precision),
+        ("least cosine to the model", f"{entry.least_cosine:.5f}"),
+    ]
+    if judged is not None:
+        from sbertkit.evaluation import evaluate_sts
+
+        before = evaluate_sts(encoder, judged).spearman
+        after = evaluate_sts(Encoder.load(output), judged).spearman
+        facts.append(("Spearman of the pairs", f"{_percent(before)} -> {_percent(after)}"))
+    print_facts(facts)
+
+
+def _percent(value: float | None) -> str:
+    return "n/a" if value is None else f"{100 * value:.2f}"

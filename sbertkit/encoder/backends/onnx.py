@@ -1,0 +1,113 @@
+"""The onnxruntime backend: one graph for everything from token ids to the vector, on the CPU."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.batching import Batch
+from sbertkit.errors import InputError, MissingDependency
+
+BATCH_TOKENS = {"fp32": 1_024, "int8": 512}
+"""Tokens a batch, padding included, by precision."""
+
+
+class OnnxBackend:
+    """Runs an exported graph, one batch a core at a time.
+
+    Args:
+        graph: The file; its hash has been checked.
+        precision: What the graph computes in.
+
+    Raises:
+        InputError: onnxruntime cannot run the graph.
+        MissingDependency: There is no onnxruntime.
+    """
+
+    def __init__(self, graph: Path, precision: str) -> None:
+        self.batch_tokens = BATCH_TOKENS[precision]
+        self._threads = usable_cores()
+        self._graph = graph
+        self._session = _session(graph)
+        self._inputs = [given.name for given in self._session.get_inputs()]
+
+    def run(
+        self,
+        plan: Sequence[npt.NDArray[np.int64]],
+        pad: Callable[[npt.NDArray[np.int64]], Batch],
+        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
+    ) -> None:
+        """Runs all batches of a plan; see `Backend.run`."""
+
+        def run_one(rows: npt.NDArray[np.int64]) -> None:
+            deliver(rows, self._embed(pad(rows)))
+
+        streams = min(self._threads, len(plan))
+        if streams < 2:  # one batch, or one core
+            for rows in plan:
+                run_one(rows)
+            return
+        with ThreadPoolExecutor(streams, "sbertkit-encode") as pool:
+            for _ in pool.map(run_one, plan):
+                pass
+
+    def _embed(self, batch: Batch) -> Vectors:
+        given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
+        if batch.types is not None:
+            given["token_type_ids"] = batch.types
+        # A model with one token type for all has lost that input when the graph was made.
+        try:
+            (vectors,) = self._session.run(None, {name: given[name] for name in self._inputs})
+        except Exception as error:  # the library has no type of its own for all it may raise
+            raise _refusal(self._graph, error) from error
+        result: Vectors = vectors
+        return result
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def import_onnxruntime() -> Any:
+    """The library.
+
+    Raises:
+        MissingDependency: It is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependency(
+            'this needs onnxruntime: pip install "sbertkit[cpu]", or choose backend torch'
+        ) from error
+    return onnxruntime
+
+
+def _session(graph: Path) -> Any:
+    """A session whose calls each use the thread they come from, so that calls run side by side."""
+    library = import_onnxruntime()
+    options = library.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors are raised
+    # Batches have all sizes: a plan of memory for each would only be kept and never used again.
+    options.enable_mem_pattern = False
+    try:
+        return library.InferenceSession(
+            str(graph), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # as in `_embed`
+        raise _refusal(graph, error) from error
+
+
+def _refusal(graph: Path, error: Exception) -> InputError:
+    reason = " ".join(str(error).split())[:300]
+    return InputError(f"onnxruntime cannot run {graph}: {reason}; use backend torch")

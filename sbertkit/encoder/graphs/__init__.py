@@ -1,0 +1,1 @@
+"""Encoders as ONE ONNX graph file, from token ids to the vector: made, checked, kept and read."""

@@ -1,0 +1,59 @@
+"""Graphs kept in the user's cache folder, so that each is made once a machine."""
+
+import hashlib
+import json
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+from sbertkit.encoder.backends.onnx import OnnxBackend, import_onnxruntime
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.graphs.exporting import write_graph
+from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
+from sbertkit.errors import InputError, StorageError
+from sbertkit.storage import staged_folder, storage_errors, user_cache
+
+_LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
+
+
+def cached_backend(encoder: Encoder, precision: str) -> OnnxBackend:
+    """The backend of an encoder's graph, which is made and kept where there is none yet.
+
+    Two processes may make it at once; the first one to end is kept. A damaged one is made anew.
+
+    Raises:
+        InputError: The encoder cannot be exported.
+        MissingDependency: onnxruntime or onnx is missing.
+        StorageError: The cache folder cannot be written.
+    """
+    import_onnxruntime()
+    folder = user_cache("graphs") / _key(encoder, precision)
+    if folder.exists() and not _is_whole(folder):
+        with storage_errors(folder):
+            shutil.rmtree(folder)
+    if not folder.exists():
+        _make(encoder, precision, folder)
+    return OnnxBackend(folder / GRAPH_FILE, precision)
+
+
+def _make(encoder: Encoder, precision: str, folder: Path) -> None:
+    try:
+        with storage_errors(folder), staged_folder(folder, replace=False) as staged:
+            write_graph(encoder, staged, precision)
+    except StorageError:
+        if not (folder.exists() and _is_whole(folder)):  # else another process was faster
+            raise
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        read_entry(folder)
+    except InputError:
+        return False
+    return True
+
+
+def _key(encoder: Encoder, precision: str) -> str:
+    versions = {name: version(name) for name in _LIBRARIES}
+    content = json.dumps([encoder.fingerprint, precision, versions], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]

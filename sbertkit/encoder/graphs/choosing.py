@@ -1,0 +1,131 @@
+"""Which precision is the fastest that changes the vectors next to nothing, measured once."""
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.encoder.backends.torch import TorchBackend
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.encoding import EncodingRun, RunSettings
+from sbertkit.encoder.graphs.cache import cached_backend
+from sbertkit.encoder.graphs.probes import PROBES, least_cosine
+from sbertkit.errors import SbertkitError
+from sbertkit.storage import staged_file, storage_errors, user_cache
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_COSINE = 0.9995
+"""To float32, on every probe text."""
+_CANDIDATES = {"cpu": ("bf16", "int8"), "cuda": ("bf16", "fp16"), "mps": ("fp16",)}
+_LIBRARIES = ("sbertkit", "torch", "onnxruntime")
+_TIMED = tuple(f"{number}: {text}" for number in range(4) for text in PROBES[1:])
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A precision, how many times as fast as float32 it is, and its least cosine to it."""
+
+    precision: str
+    speed: float
+    cosine: float
+
+
+def choose_precision(encoder: Encoder, device: str) -> str:
+    """The fastest precision whose least cosine to float32 is 0.9995 or more, said aloud.
+
+    Measured once for each machine, model and version of the libraries; kept in the user's cache.
+
+    Args:
+        encoder: Loaded with precision ``auto``.
+        device: The kind of device that it runs on.
+    """
+    path = _place(encoder, device)
+    found = _read(path)
+    if found is None:
+        found = _measure(encoder, device)
+        with storage_errors(path), staged_file(path) as staged:
+            staged.write_text(json.dumps(asdict(found)), encoding="utf-8")
+    _LOG.warning(
+        "precision auto: %s on this machine, %.1f times as fast as fp32, least cosine %.5f",
+        found.precision,
+        found.speed,
+        found.cosine,
+    )
+    return found.precision
+
+
+def _measure(encoder: Encoder, device: str) -> _Found:
+    exact = TorchBackend(encoder.network, torch.device(device))
+    expected = _vectors(encoder, exact, PROBES)
+    seconds = _seconds(encoder, exact)
+    best = _Found("fp32", 1.0, 1.0)
+    for precision in _CANDIDATES.get(device, ()):
+        try:
+            backend = _backend(encoder, device, precision)
+            cosine = least_cosine(expected, _vectors(encoder, backend, PROBES))
+        except (SbertkitError, RuntimeError) as error:  # what the model or device cannot do
+            _LOG.info("precision %s is not possible: %s", precision, error)
+            continue
+        if cosine >= LEAST_COSINE:
+            speed = seconds / _seconds(encoder, backend)
+            best = max(best, _Found(precision, speed, cosine), key=lambda one: one.speed)
+    return best
+
+
+def _backend(encoder: Encoder, device: str, precision: str) -> Backend:
+    if precision == "int8":
+        return cached_backend(encoder, precision)
+    return TorchBackend(encoder.network, torch.device(device), precision)
+
+
+def _seconds(encoder: Encoder, backend: Backend) -> float:
+    """The least time of some rounds over the timed texts."""
+    return min(_timed(lambda: _vectors(encoder, backend, _TIMED)) for _ in range(_ROUNDS))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _vectors(encoder: Encoder, backend: Backend, texts: tuple[str, ...]) -> Vectors:
+    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
+    run = EncodingRun(
+        encoder.tokenizer, encoder.padder, lambda _: backend, dim=encoder.dim, settings=settings
+    )
+    return np.concatenate(list(run.vectors(texts, warn=False)))
+
+
+def _place(encoder: Encoder, device: str) -> Path:
+    versions = {name: _version(name) for name in _LIBRARIES}
+    machine = [platform.node(), platform.machine(), device, os.cpu_count()]
+    content = json.dumps([encoder.fingerprint, machine, versions], sort_keys=True)
+    name = hashlib.sha256(content.encode()).hexdigest()[:32]
+    return user_cache("precisions") / f"{name}.json"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except ImportError:
+        return None
+
+
+def _read(path: Path) -> _Found | None:
+    try:
+        return _Found(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,149 @@
+"""An encoder as a folder with one graph file, compared with torch before it is given out."""
+
+import os
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from sbertkit.arguments import output_folder
+from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.onnx import OnnxBackend
+from sbertkit.encoder.backends.torch import TorchBackend
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.encoding import EncodingRun, RunSettings
+from sbertkit.encoder.graphs.folder import (
+    ENTRY_FILE,
+    GRAPH_FILE,
+    TOKENIZER_FILE,
+    GraphEntry,
+    is_graph_folder,
+    read_entry,
+    write_entry,
+)
+from sbertkit.encoder.graphs.probes import PROBES, least_cosine
+from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
+from sbertkit.errors import InputError
+from sbertkit.storage import sha256_file, staged_folder, storage_errors
+
+PRECISIONS = ("fp32", "int8")
+_LARGEST_DIFFERENCE = 1e-4
+"""Between graph and torch in float32, relative to the largest component."""
+_LIBRARIES = ("torch", "transformers", "onnxruntime")
+
+
+def export_encoder(
+    encoder: Encoder, folder: str | os.PathLike[str], *, precision: str = "fp32"
+) -> GraphEntry:
+    """Writes an encoder as one graph file that holds everything from token ids to the vector.
+
+    The folder is read by `Encoder.load` without torch or transformers; its ``encoder.onnx`` takes
+    ``input_ids`` and ``attention_mask`` (and ``token_type_ids`` where the model has them), (B, T),
+    and gives ``sentence_embedding``, (B, dim).
+
+    Args:
+        encoder: With a tokenizer of the tokenizers library.
+        folder: New, empty, or an earlier export, which is replaced.
+        precision: ``fp32``, or ``int8`` for 8-bit weights and activations.
+
+    Returns:
+        What the folder says of itself; its `least_cosine` is the least over the probe texts.
+
+    Raises:
+        InputError: The encoder cannot be exported, or the graph computes something else.
+        MissingDependency: onnxruntime or onnx is missing.
+        StorageError: The disk is full or a permission is missing.
+    """
+    if precision not in PRECISIONS:
+        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
+    place = output_folder(folder)
+    with storage_errors(place):
+        _check_target(place)
+        with staged_folder(place) as staged:
+            write_graph(encoder, staged, precision)
+    return read_entry(place)
+
+
+def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
+    """Writes an export into an empty folder; see `export_encoder`."""
+    fast = getattr(encoder.tokenizer.hf, "backend_tokenizer", None)
+    if fast is None:
+        raise InputError(
+            f"the tokenizer of {encoder.options.model} is written in Python and cannot be "
+            "exported; use backend torch"
+        )
+    graph = folder / GRAPH_FILE
+    tokens = encoder.tokenizer.tokenize(PROBES[:3], encoder.max_tokens)
+    with tempfile.TemporaryDirectory() as scratch:
+        exact = graph if precision == "fp32" else Path(scratch) / GRAPH_FILE
+        trace_graph(encoder.network, encoder.padder, tokens, exact)
+        _check_equal(encoder, exact)
+        if precision == "int8":
+            quantize_graph(exact, graph)
+    (folder / TOKENIZER_FILE).write_text(fast.to_str(), encoding="utf-8")
+    reference = _vectors(encoder, None)
+    found = _vectors(encoder, OnnxBackend(graph, precision))
+    write_entry(
+        folder,
+        GraphEntry(
+            fingerprint=encoder.fingerprint,
+            precision=precision,
+            model=encoder.options.model,
+            pooling=encoder.pooling,
+            normalizes=encoder.normalizes,
+            dim=encoder.dim,
+            max_tokens=encoder.max_tokens,
+            prompts=encoder.prompts._asdict(),
+            padding_side=encoder.padder.side,
+            pad_id=encoder.padder.pad_id,
+            empty_id=int(encoder.tokenizer.tokenize([""], None)[0].ids[0]),
+            gives_types=encoder.padder.gives_types,
+            cuts_left=encoder.tokenizer.cuts_left,
+            least_cosine=least_cosine(reference, found),
+            versions={name: version(name) for name in _LIBRARIES},
+            files={name: sha256_file(folder / name) for name in (GRAPH_FILE, TOKENIZER_FILE)},
+        ),
+    )
+
+
+def _check_equal(encoder: Encoder, graph: Path) -> None:
+    """Refuses a graph in float32 that does not compute what torch computes.
+
+    Raises:
+        InputError: It does not.
+    """
+    expected, found = _vectors(encoder, None), _vectors(encoder, OnnxBackend(graph, "fp32"))
+    difference = float(np.abs(expected - found).max() / np.abs(expected).max())
+    if not difference <= _LARGEST_DIFFERENCE:
+        raise InputError(
+            f"the graph of {encoder.options.model} computes something else than torch (largest "
+            f"difference {difference:.1e}, expected at most {_LARGEST_DIFFERENCE:.0e}); use "
+            "backend torch"
+        )
+
+
+def _vectors(encoder: Encoder, backend: OnnxBackend | None) -> Vectors:
+    """Vectors of the probe texts, by a graph or by torch in float32."""
+    network = encoder.network
+    chosen = backend or TorchBackend(network, next(network.parameters()).device)
+    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
+    run = EncodingRun(
+        encoder.tokenizer, encoder.padder, lambda _: chosen, dim=encoder.dim, settings=settings
+    )
+    return np.concatenate(list(run.vectors(PROBES, warn=False)))
+
+
+def _check_target(folder: Path) -> None:
+    """Refuses a folder in which anything else than an earlier export would be lost."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; expected a folder to write the export to")
+    ours = {GRAPH_FILE, TOKENIZER_FILE, ENTRY_FILE} if is_graph_folder(folder) else set()
+    others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if others:
+        raise InputError(
+            f"{folder} holds {others[0]}, which is not part of an export; choose an empty or new "
+            "folder"
+        )

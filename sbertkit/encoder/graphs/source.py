@@ -1,0 +1,98 @@
+"""An encoder behind which stands an exported graph; loads neither torch nor transformers."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from sbertkit.encoder.backends.onnx import OnnxBackend
+from sbertkit.encoder.batching import Padder
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.graphs.folder import GRAPH_FILE, TOKENIZER_FILE, GraphEntry, read_entry
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.errors import InputError
+
+
+class GraphSource:
+    """Runs a graph; what it is stands in its entry.
+
+    Attributes:
+        dim: Size of a vector.
+        pooling: Name of the pooling inside.
+        normalizes: Whether every vector has unit length.
+        device: Always the CPU.
+    """
+
+    device = "cpu"
+
+    def __init__(self, entry: GraphEntry, graph: Path) -> None:
+        self.dim = entry.dim
+        self.pooling = entry.pooling
+        self.normalizes = entry.normalizes
+        self._entry = entry
+        self._backend = OnnxBackend(graph, entry.precision)
+
+    def fingerprint(self, _: Encoder) -> str:
+        """That of the encoder that was exported."""
+        return self._entry.fingerprint
+
+    def precision(self, _: Encoder) -> str:
+        """What the graph computes in."""
+        return self._entry.precision
+
+    def backend(self, _: Encoder, texts: int) -> OnnxBackend:  # noqa: ARG002  # as `Source` has it
+        """The graph's."""
+        return self._backend
+
+
+def load_graph_encoder(options: LoadOptions) -> Encoder:
+    """The encoder of an exported folder; see `Encoder.load`.
+
+    Raises:
+        InputError: The folder is damaged, or asked to be something else than was exported.
+    """
+    folder = Path(options.model)
+    entry = read_entry(folder)
+    _check_asked(options, entry)
+    tokenizer = Tokenizer(_read_tokenizer(folder, entry))
+    padder = Padder(entry.pad_id, entry.padding_side, tokenizer.special, entry.gives_types)
+    return Encoder(
+        GraphSource(entry, folder / GRAPH_FILE),
+        tokenizer,
+        padder,
+        options=options,
+        prompts=Prompts(**entry.prompts),
+        max_tokens=entry.max_tokens,
+    )
+
+
+def _read_tokenizer(folder: Path, entry: GraphEntry) -> SimpleNamespace:
+    """The tokenizer of a folder, with what `Tokenizer` asks of one of the transformers library."""
+    from tokenizers import Tokenizer as FastTokenizer
+
+    return SimpleNamespace(
+        backend_tokenizer=FastTokenizer.from_file(str(folder / TOKENIZER_FILE)),
+        pad_token_id=entry.pad_id,
+        eos_token_id=entry.empty_id,
+        model_input_names=["token_type_ids"] if entry.gives_types else [],
+        truncation_side="left" if entry.cuts_left else "right",
+    )
+
+
+def _check_asked(options: LoadOptions, entry: GraphEntry) -> None:
+    """Refuses options that ask for another encoder than the one that was exported."""
+    asked = {
+        "pooling": (options.pooling, (None, entry.pooling)),
+        "normalize": (options.normalize, (None, entry.normalizes)),
+        "max_tokens": (options.max_tokens, (None, entry.max_tokens)),
+        "prompts": (options.prompts, (None, Prompts(**entry.prompts))),
+        "backend": (options.backend, ("auto", "onnx")),
+        "device": (options.device, ("auto", "cpu")),
+        "precision": (options.precision, ("fp32", "auto", entry.precision)),
+    }
+    for name, (value, possible) in asked.items():
+        if value not in possible:
+            raise InputError(
+                f"{options.model} is an exported graph with {name} {possible[-1]!r}, not "
+                f"{value!r}; export the model again as it should be"
+            )

@@ -1,0 +1,248 @@
+"""An encoder behind which stands a torch network: its fingerprint, and which backend runs it."""
+
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sbertkit.encoder.backends import Backend
+from sbertkit.encoder.backends.torch import TorchBackend, choose_device
+from sbertkit.encoder.batching import Padder
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.fingerprint import fingerprint
+from sbertkit.encoder.layout import read_model_folder
+from sbertkit.encoder.loading import choose_limit, choose_pooling, choose_steps, lower_casing
+from sbertkit.encoder.network import Network
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.postprocess import Normalize
+from sbertkit.encoder.prompts import Prompts, prompts_of_model
+from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.transformer import Transformer, load_transformer
+from sbertkit.errors import InputError, MissingDependency
+
+_LOG = logging.getLogger(__name__)
+
+GRAPH_FROM = 10_000
+"""Texts from which making a graph first is faster than torch; it takes some seconds."""
+
+
+class TorchSource:
+    """Runs and describes a network.
+
+    Attributes:
+        transformer: The encoder below it.
+        network: From token ids to vectors, in float32.
+        dim: Size of a vector.
+    """
+
+    def __init__(self, transformer: Transformer, network: Network, options: LoadOptions) -> None:
+        self.transformer = transformer
+        self.network = network
+        self.dim = network.dim
+        self._options = options
+        self._device = choose_device(options.device)
+        self._precision = options.precision
+        self._contributing: dict[str, torch.Tensor] = {}
+        self._torch: Backend | None = None
+        self._graph: Backend | None = None
+        self._graph_allowed = options.backend != "torch"
+        self._check_choice()
+
+    @property
+    def pooling(self) -> str:
+        """Name of the pooling."""
+        return self.network.pooling.name
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether every vector has unit length."""
+        steps = self.network.steps
+        return len(steps) > 0 and isinstance(steps[-1], Normalize)
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it runs on."""
+        return self._device.type
+
+    @property
+    def contributing(self) -> dict[str, torch.Tensor]:
+        """The tensors that reach the vector, by name."""
+        return self._contributing
+
+    def check_weights(self, encoder: Encoder) -> None:
+        """Finds the tensors that reach the vector; those that the files lack are a refusal.
+
+        Raises:
+            InputError: One of them is lacking.
+        """
+        # Long enough for what only longer texts use, such as the global bias of LongT5.
+        tokens = encoder.tokenizer.tokenize(["a " * 64], encoder.max_tokens)
+        batch = encoder.padder.pad(tokens, np.array([0]))
+        device = next(self.network.parameters()).device
+        tensors = self.network.contributing_tensors(
+            torch.from_numpy(batch.input_ids).to(device),
+            torch.from_numpy(batch.mask).to(device),
+            None if batch.types is None else torch.from_numpy(batch.types).to(device),
+        )
+        lost = {f"transformer.{name}" for name in self.transformer.missing} & tensors.keys()
+        if lost:
+            raise InputError(
+                f"the weights in {self._options.model} lack {len(lost)} tensors that the encoder "
+                f"needs, or have them in another size (such as {min(lost)}); they would be random: "
+                "get the whole checkpoint with its own config.json"
+            )
+        self._contributing = tensors
+        self.network.to(self._device)
+
+    def fingerprint(self, encoder: Encoder) -> str:
+        """See `Encoder.fingerprint`."""
+        steps = [
+            [step.published_name, step.config()]  # type: ignore[operator]  # a Step
+            for step in self.network.steps
+        ]
+        settings: dict[str, Any] = {
+            "pooling": self.pooling,
+            "layers": list(self.network.pooling.layers),
+            "steps": steps,
+            "prompts": encoder.prompts._asdict(),
+            "max_tokens": encoder.max_tokens,
+            "cut_left": encoder.tokenizer.cuts_left,
+        }
+        return fingerprint(self._contributing, encoder.tokenizer.canonical_json(), settings)
+
+    def precision(self, encoder: Encoder) -> str:
+        """What it computes in; ``auto`` is decided at the first call, once a machine and model."""
+        if self._precision == "auto":
+            from sbertkit.encoder.graphs.choosing import choose_precision
+
+            self._precision = choose_precision(encoder, self.device)
+        return self._precision
+
+    def backend(self, encoder: Encoder, texts: int) -> Backend:
+        """The backend for a job.
+
+        ``auto`` takes a graph on the CPU once a job is long enough to make one first.
+
+        Args:
+            encoder: The encoder that this is the source of.
+            texts: How many texts there are at least.
+        """
+        if self._graph is None and self._graph_serves(encoder, texts):
+            self._graph = self._open_graph(encoder)
+        if self._graph is not None:
+            return self._graph
+        if self._torch is None:
+            self._torch = TorchBackend(self.network, self._device, self.precision(encoder))
+        return self._torch
+
+    def weights_changed(self) -> None:
+        """Forgets graphs and half-precision copies of weights that training has changed."""
+        self._graph = None
+        self._torch = None
+        if self._options.backend == "auto":
+            self._graph_allowed = False  # a graph of weights that change would serve only once
+
+    def _graph_serves(self, encoder: Encoder, texts: int) -> bool:
+        precision = self.precision(encoder)
+        if precision == "int8" or self._options.backend == "onnx":
+            return True
+        if not self._graph_allowed or self.device != "cpu" or precision != "fp32":
+            return False
+        return texts >= GRAPH_FROM and find_spec("onnxruntime") is not None
+
+    def _open_graph(self, encoder: Encoder) -> Backend | None:
+        from sbertkit.encoder.graphs.cache import cached_backend
+
+        try:
+            return cached_backend(encoder, self.precision(encoder))
+        except (InputError, MissingDependency) as error:
+            if self._precision == "int8" or self._options.backend == "onnx":
+                raise
+            _LOG.info("no graph, going on with torch: %s", error)
+            self._graph_allowed = False
+            return None
+
+    def _check_choice(self) -> None:
+        """Refuses what cannot be together.
+
+        Raises:
+            InputError: Such options.
+        """
+        options = self._options
+        graph = options.backend == "onnx" or options.precision == "int8"
+        if graph and options.backend == "torch":
+            raise InputError("precision int8 needs backend onnx or auto, not torch")
+        if graph and self.device != "cpu":
+            raise InputError(
+                f"backend onnx and precision int8 run on the CPU, not on {self.device}; choose "
+                "device cpu (--device cpu)"
+            )
+        if options.backend == "onnx" and options.precision in ("bf16", "fp16"):
+            raise InputError(
+                f"backend onnx computes in fp32 or int8, not in {options.precision}; choose "
+                "backend torch"
+            )
+        if options.precision == "fp16" and self.device == "cpu":
+            raise InputError("precision fp16 needs a GPU; on the CPU choose bf16, int8 or auto")
+
+
+def load_torch_encoder(options: LoadOptions, *, trust_remote_code: bool = False) -> Encoder:
+    """The encoder of a model's own weights; see `Encoder.load`."""
+    declared = read_model_folder(resolve_model(options.model, options.revision))
+    transformer = load_transformer(declared.transformer, trust_remote_code=trust_remote_code)
+    if declared.lower_case:
+        lower_casing(transformer.tokenizer)
+    pooling = choose_pooling(options, declared, transformer)
+    tokenizer = Tokenizer(transformer.tokenizer, append_end=pooling.name == "eos")
+    prompts = options.prompts
+    if prompts is None:
+        prompts = prompts_of_model(options.model, declared.settings)
+    return _assemble(
+        transformer,
+        Network(transformer, pooling, choose_steps(options, declared)),
+        tokenizer,
+        options,
+        prompts,
+        choose_limit(options, declared, transformer, tokenizer),
+    )
+
+
+def variant_of(encoder: Encoder, pooling: Pooling, steps: Sequence[nn.Module]) -> Encoder:
+    """See `Encoder.variant`."""
+    transformer = encoder.transformer
+    return _assemble(
+        transformer,
+        Network(transformer, pooling, steps),
+        Tokenizer(transformer.tokenizer, append_end=pooling.name == "eos"),
+        encoder.options,
+        encoder.prompts,
+        encoder.max_tokens,
+    )
+
+
+def _assemble(
+    transformer: Transformer,
+    network: Network,
+    tokenizer: Tokenizer,
+    options: LoadOptions,
+    prompts: Prompts,
+    max_tokens: int | None,
+) -> Encoder:
+    source = TorchSource(transformer, network, options)
+    padder = Padder(
+        tokenizer.pad_id,
+        "left" if transformer.pads_left else "right",
+        tokenizer.special,
+        tokenizer.gives_types and transformer.takes_types,
+    )
+    encoder = Encoder(
+        source, tokenizer, padder, options=options, prompts=prompts, max_tokens=max_tokens
+    )
+    source.check_weights(encoder)
+    return encoder

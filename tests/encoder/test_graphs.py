@@ -1,0 +1,312 @@
+"""Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_pooling import POOLINGS
+
+from sbertkit.encoder import Encoder, torch_source
+from sbertkit.encoder.fitting import post_processed
+from sbertkit.encoder.graphs.cache import cached_backend
+from sbertkit.encoder.graphs.exporting import export_encoder
+from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
+from sbertkit.errors import InputError, NewerFormat
+
+TEXTS = [
+    "",
+    "a",
+    "The kettle on the stove sings.",
+    *(f"number {number} " + "and one more " * (number % 7) for number in range(40)),
+    "很短",
+    "long " * 300,
+]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "sbertkit"
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+# --- the same vectors
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_each_pooling_is_inside(tiny_bert: Path, tmp_path: Path, pooling: str) -> None:
+    encoder = Encoder.load(tiny_bert, pooling=pooling, device="cpu")
+    entry = export_encoder(encoder, tmp_path / "graph")
+    assert entry.least_cosine > 0.99999
+    graph = Encoder.load(tmp_path / "graph")
+    assert graph.pooling == pooling
+    assert graph.fingerprint == encoder.fingerprint
+    assert (graph.dim, graph.max_tokens) == (encoder.dim, encoder.max_tokens)
+    expected = encoder.encode(TEXTS)
+    np.testing.assert_allclose(graph.encode(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(graph.encode(TEXTS, batch_tokens=64), expected, atol=1e-5)
+    np.testing.assert_allclose(graph.encode(TEXTS[2]), expected[2], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "architecture", ["albert", "bert", "clip", "distilbert", "electra", "mpnet", "roberta", "t5"]
+)
+def test_families_that_are_exported(
+    tiny_folder: Callable[[str], Path], tmp_path: Path, architecture: str
+) -> None:
+    encoder = Encoder.load(tiny_folder(architecture), pooling="mean", device="cpu")
+    export_encoder(encoder, tmp_path / "graph")
+    graph = Encoder.load(tmp_path / "graph")
+    np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+
+
+def test_a_graph_that_fails_is_no_export(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Longformer lays its windows out by the length that was traced."""
+    encoder = Encoder.load(tiny_folder("longformer"), pooling="mean", device="cpu")
+    with pytest.raises(InputError, match="use backend torch"):
+        export_encoder(encoder, tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+
+
+def test_post_processing_prompts_and_limit_are_inside(tiny_bert: Path, tmp_path: Path) -> None:
+    prompts = {"query": "find: ", "document": "read: "}
+    encoder = Encoder.load(tiny_bert, pooling="mean", max_tokens=24, prompts=prompts, device="cpu")
+    encoder = post_processed(encoder, "whiten", TEXTS)
+    export_encoder(encoder, tmp_path / "graph")
+    graph = Encoder.load(tmp_path / "graph")
+    np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-4)
+    query = graph.encode(TEXTS[2:5], kind="query")
+    np.testing.assert_allclose(query, encoder.encode(TEXTS[2:5], kind="query"), atol=1e-4)
+    reports = [one.encode_with_report(TEXTS).report for one in (graph, encoder)]
+    assert reports[0].truncated == reports[1].truncated
+
+
+def test_lower_precisions_are_near(tiny_bert: Path) -> None:
+    exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
+    for precision, least in (("bf16", 0.99), ("int8", 0.97)):
+        encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision=precision)
+        found = encoder.encode(TEXTS)
+        cosines = (found * exact).sum(axis=1)
+        assert least < cosines.min() < 1 - 1e-7
+        assert encoder.precision == precision
+
+
+def test_a_lower_precision_leaves_the_model_as_it_is(tiny_bert: Path, tmp_path: Path) -> None:
+    exact = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    lowered = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="bf16")
+    lowered.encode(TEXTS)
+    assert lowered.fingerprint == exact.fingerprint
+    lowered.save(tmp_path / "saved")
+    again = Encoder.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_array_equal(again.encode(TEXTS), exact.encode(TEXTS))
+
+
+# --- the folder
+
+
+@pytest.fixture
+def exported(tiny_encoder: Encoder, tmp_path: Path) -> Path:
+    export_encoder(tiny_encoder, tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+@pytest.mark.parametrize("name", ["encoder.onnx", "tokenizer.json", "graph.json"])
+def test_a_damaged_or_lost_file_is_refused(exported: Path, name: str) -> None:
+    whole = (exported / name).read_bytes()
+    damage(exported / name)
+    with pytest.raises(InputError, match="export the encoder again") as refusal:
+        Encoder.load(exported)
+    assert name in str(refusal.value)
+    (exported / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="export the encoder again"):
+        Encoder.load(exported)
+    if name != "graph.json":
+        (exported / name).unlink()
+        with pytest.raises(InputError, match="missing or damaged"):
+            Encoder.load(exported)
+
+
+def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
+    path = exported / "graph.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
+    with pytest.raises(NewerFormat, match="format 9, this version of sbertkit reads up to 1"):
+        Encoder.load(exported)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pooling", "cls"),
+        ("normalize", False),
+        ("max_tokens", 7),
+        ("backend", "torch"),
+        ("precision", "bf16"),
+        ("prompts", {"query": "q: "}),
+    ],
+)
+def test_an_export_is_what_it_is(exported: Path, name: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"exported graph with {name}"):
+        Encoder.load(exported, **{name: value})  # type: ignore[arg-type]
+
+
+def test_what_needs_torch_is_refused(exported: Path, tmp_path: Path) -> None:
+    graph = Encoder.load(exported)
+    for ask in (
+        lambda: graph.save(tmp_path / "saved"),
+        lambda: graph.steps,
+        lambda: graph.make_trainable(),
+        lambda: export_encoder(graph, tmp_path / "again"),
+    ):
+        with pytest.raises(InputError, match="is an exported graph"):
+            ask()
+    assert not (tmp_path / "saved").exists()
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(tiny_encoder: Encoder, exported: Path) -> None:
+    export_encoder(tiny_encoder, exported, precision="int8")
+    assert read_entry(exported).precision == "int8"
+    (exported / "letter.txt").write_text("mine")
+    before = (exported / GRAPH_FILE).read_bytes()
+    with pytest.raises(InputError, match=r"holds letter\.txt"):
+        export_encoder(tiny_encoder, exported)
+    assert (exported / GRAPH_FILE).read_bytes() == before
+    with pytest.raises(InputError, match="is a file"):
+        export_encoder(tiny_encoder, exported / "letter.txt")
+
+
+def test_neither_torch_nor_transformers_is_loaded(exported: Path) -> None:
+    script = (
+        "import sys\n"
+        "from sbertkit import Encoder\n"
+        f"print(Encoder.load({str(exported)!r}).encode(['a kettle', 'a goat']).shape)\n"
+        "heavy = ('torch', 'transformers', 'sentence_transformers', 'scipy', 'huggingface_hub')\n"
+        "print(sorted(set(heavy) & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["(2, 32)", "[]"]
+
+
+# --- kept graphs and what auto takes
+
+
+def graphs(cache: Path) -> list[Path]:
+    return sorted((cache / "graphs").glob("*")) if (cache / "graphs").exists() else []
+
+
+def test_a_graph_is_made_once(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
+    expected = first.encode(TEXTS)
+    (made,) = graphs(cache)
+    monkeypatch.setattr("sbertkit.encoder.graphs.cache.write_graph", pytest.fail)
+    again = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
+    np.testing.assert_array_equal(again.encode(TEXTS), expected)
+    assert graphs(cache) == [made]
+
+
+def test_a_damaged_graph_is_made_anew(tiny_encoder: Encoder, cache: Path) -> None:
+    cached_backend(tiny_encoder, "fp32")
+    (made,) = graphs(cache)
+    damage(made / GRAPH_FILE)
+    cached_backend(tiny_encoder, "fp32")
+    assert read_entry(made).fingerprint == tiny_encoder.fingerprint
+
+
+def test_auto_makes_no_graph_for_a_small_job(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    expected = encoder.encode(TEXTS[:29])
+    assert not graphs(cache)
+    found = encoder.encode(TEXTS)
+    assert len(graphs(cache)) == 1
+    np.testing.assert_allclose(found[:29], expected, atol=1e-5)
+    by_torch = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="torch")
+    np.testing.assert_allclose(found, by_torch.encode(TEXTS), atol=1e-5)
+
+
+def test_a_model_that_cannot_be_exported_goes_on_with_torch(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("no graph")
+
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 1)
+    monkeypatch.setattr("sbertkit.encoder.graphs.cache.write_graph", refuse)
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    assert encoder.encode(TEXTS).shape == (len(TEXTS), encoder.dim)
+    asked = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
+    with pytest.raises(InputError, match="no graph"):
+        asked.encode(TEXTS)
+
+
+def test_changed_weights_are_not_run_from_an_old_graph(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 1)
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    before = encoder.encode(TEXTS)
+    with torch.no_grad():
+        for tensor in encoder.network.parameters():
+            tensor.add_(
+                0.01 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(0))
+            )
+    encoder.weights_changed()
+    after = encoder.encode(TEXTS)
+    assert np.abs(after - before).max() > 1e-3
+
+
+def test_precision_auto_is_measured_once_and_said(
+    tiny_bert: Path, cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto")
+    vectors = encoder.encode(TEXTS)
+    (kept,) = (cache / "precisions").glob("*.json")
+    found = json.loads(kept.read_text())
+    assert encoder.precision == found["precision"]
+    assert found["cosine"] >= 0.9995
+    said = [record.getMessage() for record in caplog.records if "precision auto" in record.message]
+    assert len(said) == 1
+    assert found["precision"] in said[0]
+    exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
+    assert (vectors * exact).sum(axis=1).min() > 0.995
+    monkeypatch.setattr("sbertkit.encoder.graphs.choosing._measure", pytest.fail)
+    again = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto")
+    assert again.precision == found["precision"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"backend": "torch", "precision": "int8"}, "needs backend onnx or auto"),
+        ({"backend": "onnx", "precision": "bf16"}, "fp32 or int8, not in bf16"),
+        ({"precision": "fp16"}, "fp16 needs a GPU"),
+        ({"backend": "tensorrt"}, "backend must be one of auto, torch, onnx"),
+        ({"precision": "fp8"}, "precision must be one of fp32, bf16, fp16, int8, auto"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    tiny_bert: Path, options: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        Encoder.load(tiny_bert, pooling="mean", device="cpu", **options)  # type: ignore[arg-type]
