@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.files import json_option, report_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import print_facts, print_table, shortened
 
@@ -58,7 +58,7 @@ def diagnose(
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page, write_page
 
-    target, report = target_of(json_path), target_of(report_path)
+    target, report = targets_of(json_path, report_path)
     folder = None if output is None else output_folder(output)
     if folder is not None:
         check_model_target(folder)

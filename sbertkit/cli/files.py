@@ -9,6 +9,7 @@ import click
 
 from sbertkit.arguments import output_file
 from sbertkit.cli.output import without_controls
+from sbertkit.errors import InputError
 from sbertkit.storage import staged_file, storage_errors
 
 json_option = click.option(
@@ -27,6 +28,20 @@ def target_of(path: str | None) -> Path | None:
         InputError: Nothing can be written there.
     """
     return None if path is None else output_file(path)
+
+
+def targets_of(*paths: str | None) -> list[Path | None]:
+    """The files that several options name; see `target_of`.
+
+    Raises:
+        InputError: Nothing can be written to one, or two are the same.
+    """
+    targets = [target_of(path) for path in paths]
+    named = [target for target in targets if target is not None]
+    for target in named:
+        if named.count(target) > 1:
+            raise InputError(f"{target} is named for two outputs; give each its own file")
+    return targets
 
 
 def write_json(path: Path | None, content: Mapping[str, Any]) -> None:

@@ -97,6 +97,12 @@ def _parse(library: Any, name: str) -> Any:
         raise InputError(_unknown(library, name)) from error
     if not supported:
         raise InputError(_unknown(library, name))
+    for parameter, meaning in (("cutoff", "cut-off"), ("rel", "least grade")):
+        value = measure.params.get(parameter)
+        if value is not None and value < 1:  # where trec_eval's code would end the process
+            raise InputError(
+                f"measure {printable(name)!r}: expected a {meaning} of 1 or more, found {value}"
+            )
     return measure
 
 

@@ -130,12 +130,7 @@ def evaluate_run(
     wanted = Measures(measures)
     grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else checked_qrels(qrels)
     found = read_run(run) if isinstance(run, str | os.PathLike) else checked_run(run)
-    if not any(query in grades for query in found):
-        raise InputError(
-            f"none of the {len(found):,} queries of the run is judged: it has "
-            f"{printable(next(iter(found)), 40)!r}, the judgements "
-            f"{printable(next(iter(grades)), 40)!r}; ids must be equal as text"
-        )
+    _check_run(found, grades)
     return _measure(_Answers(found, (), ()), grades, wanted, exclude_self=exclude_self)
 
 
@@ -203,8 +198,32 @@ class _Answers:
     missing: tuple[str, ...]
 
 
+def _check_run(run: Run, qrels: Qrels) -> None:
+    """Refuses a run with other queries than the judged ones; tells one with other documents.
+
+    Raises:
+        InputError: None of its queries is judged.
+    """
+    if not any(query in qrels for query in run):
+        raise InputError(
+            f"none of the {len(run):,} queries of the run is judged: it has "
+            f"{printable(next(iter(run)), 40)!r}, the judgements "
+            f"{printable(next(iter(qrels)), 40)!r}; ids must be equal as text"
+        )
+    found = {document for query in run if query in qrels for document in run[query]}
+    judged = {document for grades in qrels.values() for document in grades}
+    if found and judged.isdisjoint(found):
+        _LOG.warning(
+            "the run has no document that is judged: it has %r, the judgements %r; ids must be "
+            "equal as text",
+            printable(next(iter(found)), 40),
+            printable(next(iter(judged)), 40),
+        )
+
+
 def _from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> _Answers:
     run = read_run(system) if isinstance(system, str | os.PathLike) else checked_run(system)
+    _check_run(run, collection.qrels)
     missing = _judged(collection.qrels)
     for document in read_corpus(collection.folder, keep_blank=True):
         missing.pop(document.document.id, None)

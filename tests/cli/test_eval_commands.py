@@ -127,6 +127,61 @@ def test_refusals_are_one_line_and_write_nothing(
     assert not outputs["--json"].parent.exists()
 
 
+@pytest.mark.parametrize(
+    ("measure", "reason"),
+    [
+        ("nDCG@0", "expected a cut-off of 1 or more, found 0"),
+        ("P@0", "cut-off"),
+        ("R@-3", "R@-3"),
+        ("P(rel=0)@5", "expected a least grade of 1 or more, found 0"),
+        ("AP(rel=0)", "least grade"),
+    ],
+)
+def test_what_would_end_trec_evals_code_is_refused(
+    run: Run, folder: Path, tmp_path: Path, measure: str, reason: str
+) -> None:
+    path = tmp_path / "a.trec"
+    path.write_text("q1 Q0 d1 1 2.0 x\n")
+    ran = run("eval", "retrieval", folder, "--run", path, "--measure", measure)
+    assert (ran.status, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert reason in ran.err
+
+
+def test_a_run_with_other_ids_is_refused_or_told(run: Run, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.trec"
+    for collection in (folder, folder / "qrels" / "test.tsv"):
+        path.write_text("001 Q0 d1 1 2.0 x\n")
+        refused = run("eval", "retrieval", collection, "--run", path)
+        assert refused.status == 1
+        assert "none of the 1 queries of the run is judged" in refused.err
+        path.write_text("q1 Q0 1 1 2.0 x\nq2 Q0 2 1 2.0 x\n")
+        told = run("eval", "retrieval", collection, "--run", path)
+        assert told.status == 0
+        assert "the run has no document that is judged" in told.err
+
+
+def test_two_outputs_need_two_files(run: Run, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.trec"
+    path.write_text("q1 Q0 d1 1 2.0 x\n")
+    same = tmp_path / "same.x"
+    outputs = ("--json", same, "--per-query", tmp_path / "." / "same.x")
+    ran = run("eval", "retrieval", folder, "--run", path, *outputs)
+    assert ran.status == 1
+    assert "is named for two outputs" in ran.err
+    assert not same.exists()
+
+
+def test_a_run_and_a_result_are_not_compared(run: Run, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.trec"
+    path.write_text("q1 Q0 d1 1 2.0 x\n")
+    result = tmp_path / "r.json"
+    assert run("eval", "retrieval", folder, "--run", path, "--json", result).status == 0
+    qrels = folder / "qrels" / "test.tsv"
+    ran = run("eval", "compare", path, result, "--qrels", qrels)
+    assert (ran.status, ran.err.count("\n")) == (1, 1)
+    assert "looks like a result, not a run" in ran.err
+
+
 def test_a_collection_is_read_before_the_encoder_is_loaded(run: Run, folder: Path) -> None:
     ran = run("eval", "retrieval", folder, "--model", folder / "no-model", "--split", "dev")
     assert ran.status == 1

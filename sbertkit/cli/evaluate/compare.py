@@ -7,6 +7,7 @@ import click
 from sbertkit.cli.files import json_option, target_of, write_json
 from sbertkit.cli.options import measure_option
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import Comparison
@@ -52,6 +53,12 @@ def compare(
                 raise click.UsageError(f"{option} needs run files and --qrels")
         found = compare_results(first, second, missing_as_zero=missing_as_zero)
     else:
+        for path in (first, second):
+            if path.endswith(".json"):
+                raise InputError(
+                    f"{path} looks like a result, not a run; compare two results without --qrels, "
+                    "or two run files with it"
+                )
         found = compare_runs(
             first,
             second,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.files import json_option, report_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import print_facts, print_table, shortened
 
@@ -50,7 +50,7 @@ def isotropy(
     from sbertkit.evaluation import evaluate_isotropy
     from sbertkit.evaluation.report import isotropy_page, write_page
 
-    target, report = target_of(json_path), target_of(report_path)
+    target, report = targets_of(json_path, report_path)
     encoder = load_encoder()
     result = evaluate_isotropy(
         encoder, corpus, sample=sample, seed=seed, read=read, progress=not quiet

@@ -9,7 +9,7 @@ import click
 from sbertkit.cli.files import (
     json_option,
     report_option,
-    target_of,
+    targets_of,
     write_json,
     write_rows,
 )
@@ -99,7 +99,7 @@ def retrieval(
     from sbertkit.evaluation.report import retrieval_page, write_page
 
     _check_options(click.get_current_context(), Path(collection))
-    targets = [target_of(path) for path in (json_path, per_query, write_run, report_path)]
+    targets = targets_of(json_path, per_query, write_run, report_path)
     settings = {"measures": Measures(measures or DEFAULT_MEASURES).names}  # checked at once
     if exclude_self is not None:
         settings["exclude_self"] = exclude_self  # type: ignore[assignment]  # mixed settings

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.files import json_option, report_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
 from sbertkit.cli.output import print_facts, print_table
 
@@ -53,7 +53,7 @@ def run(
 
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache do not go together")
-    target, report = target_of(json_path), target_of(report_path)
+    target, report = targets_of(json_path, report_path)
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, target_of, write_json
+from sbertkit.cli.files import json_option, report_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts, print_table
 
@@ -49,7 +49,7 @@ def sts(
     from sbertkit.evaluation import evaluate_sts
     from sbertkit.evaluation.report import sts_page, write_page
 
-    target, report = target_of(json_path), target_of(report_path)
+    target, report = targets_of(json_path, report_path)
     pairs = read_sts(file, split=split, scale=scale)
     encoder = load_encoder()
     result = evaluate_sts(encoder, pairs)

@@ -121,11 +121,12 @@ def _write(path: Path, run: Run, name: str) -> None:
 def _found(line: Line) -> _Found | BadRow:
     cells = [cell for cell in re.split("[ \t]+", line.text) if cell]
     if len(cells) < _COLUMNS:
-        return BadRow(line.number, f"{len(cells)} columns, expected {_COLUMNS}")
+        noun = "column" if len(cells) == 1 else "columns"
+        return BadRow(line.number, f"{len(cells)} {noun}, expected {_COLUMNS}")
     query, _, document, _, text = cells[: _COLUMNS - 1]
     score = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(score):
-        return BadRow(line.number, f"score {printable(text, 40)!r} is no finite number")
+        return BadRow(line.number, f"score '{printable(text, 40)}' is no finite number")
     return _Found(line.number, query, document, score)
 
 
