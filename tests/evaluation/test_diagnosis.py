@@ -170,7 +170,7 @@ def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
     scores = [one.score for one in found.judged]
     assert found.best.score - np.mean(scores) > 0.04
     assert found.leaves_it
-    assert abs(found.gain.difference) < 0.06
+    assert abs(found.gain.difference) < 0.12
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
 def test_texts_that_cannot_be_halved_are_refused(
     tiny_encoder: Encoder, corpus: list[str], reason: str
 ) -> None:
-    with pytest.raises(InputError, match="at least 100 texts of some words") as refusal:
+    with pytest.raises(InputError, match="at least 100 different texts of some words") as refusal:
         diagnose(tiny_encoder, corpus)
     assert reason in str(refusal.value)
 

@@ -61,9 +61,8 @@ class Diagnosis:
         documents: How many documents the corpus has.
         pairs: How many texts gave a pair of parts.
         current: The encoder as it is.
-        best: The candidate with the highest score.
-        gain: Of choosing the best over the current, on pairs that did not choose, with a 95 %
-            interval.
+        best: The candidate with the highest score on the pairs that choose.
+        gain: Of the best over the current, on the other pairs, with a 95 % interval.
         judged: All candidates, the best first.
     """
 
@@ -120,9 +119,9 @@ def diagnose(
 
     No labels are needed: a text gives two neighbouring sentences, or its halves where it is short,
     and a candidate is as good as such parts find each other and their text among all. What is
-    fitted is fitted on one part of the texts and judged on the other, in turn. By how much the best
-    candidate is better than the encoder as it is, each half of the pairs tells of the candidate
-    that the other half has chosen. A step that too few texts do not suffice for is left out with a
+    fitted is fitted on one part of the texts and judged on the other, in turn. Half of the pairs
+    choose the best candidate, the other half tell by how much it is better than the encoder as it
+    is. A step that too few texts do not suffice for is left out with a
     warning.
 
     Args:
@@ -150,8 +149,8 @@ def diagnose(
     count = len(paired)
     if count < LEAST_PAIRS:
         raise InputError(
-            f"expected at least {LEAST_PAIRS} texts of some words to divide, found {count} among "
-            f"{len(drawn.texts):,}; give more or longer texts"
+            f"expected at least {LEAST_PAIRS} different texts of some words to divide, found "
+            f"{count} among {len(drawn.texts):,}; give more or longer texts"
         )
     poolings = poolings_of(encoder)
     texts = [*paired, *(pair.first for pair in paired.values())]
@@ -251,21 +250,19 @@ def _conclude(
     drawn: Sample, outcomes: dict[Candidate, _Outcome], order: npt.NDArray[np.intp], seed: int
 ) -> Diagnosis:
     """The ranking, the best, and its gain on pairs that did not choose it."""
+    choosing, telling = order[::2], order[1::2]
     judged = sorted(
         (
-            Judged(candidate, float(one.scores.mean()), *one[1:])
+            Judged(candidate, float(one.scores[choosing].mean()), *one[1:])
             for candidate, one in outcomes.items()
         ),
         key=lambda one: -one.score,
     )
     own = next(iter(outcomes))  # the encoder's own pooling and nothing after it come first
     best = judged[0]
-    # Each half of the pairs tells how good the candidate is that the other half has chosen.
-    chosen = np.empty(len(order))
-    for choosing, telling in ((order[::2], order[1::2]), (order[1::2], order[::2])):
-        winner = max(outcomes.values(), key=lambda one: float(one.scores[choosing].mean()))
-        chosen[telling] = winner.scores[telling]
-    gain = paired_permutation(chosen, outcomes[own].scores, seed=seed)
+    gain = paired_permutation(
+        outcomes[best.candidate].scores[telling], outcomes[own].scores[telling], seed=seed
+    )
     return Diagnosis(
         texts=drawn.texts,
         documents=drawn.documents,
