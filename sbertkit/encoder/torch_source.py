@@ -24,7 +24,7 @@ from sbertkit.encoder.prompts import Prompts, prompts_of_model
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.errors import InputError, MissingDependency, StorageError
 
 _LOG = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class TorchSource:
 
         try:
             return cached_backend(encoder, self.precision(encoder))
-        except (InputError, MissingDependency) as error:
+        except (InputError, MissingDependency, StorageError) as error:
             if self._precision == "int8" or self._options.backend == "onnx":
                 raise
             _LOG.info("no graph, going on with torch: %s", error)

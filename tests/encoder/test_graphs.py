@@ -16,7 +16,7 @@ from sbertkit.encoder.fitting import post_processed
 from sbertkit.encoder.graphs.cache import cached_backend
 from sbertkit.encoder.graphs.exporting import export_encoder
 from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
-from sbertkit.errors import InputError, NewerFormat
+from sbertkit.errors import InputError, NewerFormat, StorageError
 
 TEXTS = [
     "",
@@ -242,18 +242,19 @@ def test_auto_makes_no_graph_for_a_small_job(
     np.testing.assert_allclose(found, by_torch.encode(TEXTS), atol=1e-5)
 
 
-def test_a_model_that_cannot_be_exported_goes_on_with_torch(
-    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [InputError, StorageError])
+def test_where_no_graph_can_be_made_or_kept_auto_goes_on_with_torch(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     def refuse(*_: object) -> None:
-        raise InputError("no graph")
+        raise kind("no graph")
 
     monkeypatch.setattr(torch_source, "GRAPH_FROM", 1)
     monkeypatch.setattr("sbertkit.encoder.graphs.cache.write_graph", refuse)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     assert encoder.encode(TEXTS).shape == (len(TEXTS), encoder.dim)
     asked = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
-    with pytest.raises(InputError, match="no graph"):
+    with pytest.raises(kind, match="no graph"):
         asked.encode(TEXTS)
 
 
