@@ -8,6 +8,7 @@ results/retrieval.json when it is measured; the next call measures those that ar
 
 import time
 
+from measured import VECTORS
 from recording import Pieces, data_folder
 
 from sbertkit import Encoder, evaluate_retrieval
@@ -17,7 +18,7 @@ MODEL = "all-MiniLM-L6-v2"
 SETS = ("scifact", "cranfield", "cisi", "npl", "lisa", "nfcorpus-ecir")
 MEASURES = ("nDCG@10", "AP", "RR@10", "R@100")
 MEASURED = [
-    "sbertkit/encoder",
+    *VECTORS,
     "sbertkit/data/retrieval",
     *(f"sbertkit/evaluation/{name}.py" for name in ("exact", "measures", "retrieval")),
 ]
@@ -26,7 +27,7 @@ MEASURED = [
 def main() -> None:
     """Measures what is missing, prints and records."""
     root = data_folder("retrieval/scifact")
-    encoder = Encoder.load(MODEL, device="cpu")
+    encoder = Encoder.load(MODEL, backend="torch", device="cpu")
     pieces = Pieces("retrieval", MEASURED)
     settings = {"model": MODEL, "fingerprint": encoder.fingerprint}
     for name in SETS:

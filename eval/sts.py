@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from measured import VECTORS
 from recording import record
 from sentence_transformers import SentenceTransformer
 
@@ -52,7 +53,7 @@ def main() -> None:
     data = os.environ.get("SBERTKIT_DATA")
     if data is None:
         sys.exit("set SBERTKIT_DATA to the folder that holds sts/stsb.tsv and the other sets")
-    encoder, peer = Encoder.load(BUNDLED_NAME), Peer()
+    encoder, peer = Encoder.load(BUNDLED_NAME, backend="torch", device="cpu"), Peer()
     figures = {}
     for name in SETS:
         path = Path(data) / "sts" / f"{name}.tsv"
@@ -63,7 +64,7 @@ def main() -> None:
             "sentence_transformers_spearman": by_peer,
         }
         print(f"{name}: {result.spearman} ({result.interval}), sentence-transformers {by_peer}")
-    measured = ["sbertkit/encoder", "sbertkit/metrics", "sbertkit/evaluation"]
+    measured = [*VECTORS, "sbertkit/metrics", "sbertkit/data/sts", "sbertkit/evaluation/sts.py"]
     record("sts", [*measured, "eval/sts.py"], figures)
 
 

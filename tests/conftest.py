@@ -26,6 +26,12 @@ os.environ["TOKENIZERS_PARALLELISM"] = "true"  # says nothing when a test starts
 ModelFolder = Callable[..., Path]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def user_cache_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keeps what tests cache out of the user's home."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     """Gives the plain folder of an architecture of `tiny_models`, to be left as it is."""

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit.cli.app import app
+from sbertkit.encoder.options import BACKENDS, PRECISIONS
 from sbertkit.encoder.pooling import KINDS as POOLINGS
 from sbertkit.index import KINDS
 
@@ -59,4 +60,6 @@ def choices_of(command: str, option: str) -> set[str]:
 def test_the_choices_are_those_that_the_library_has() -> None:
     # Written out in the command line, whose help must not load the packages that know them.
     assert choices_of("index", "--pooling") == set(POOLINGS)
+    assert choices_of("index", "--precision") == set(PRECISIONS)
+    assert choices_of("index", "--backend") == set(BACKENDS)
     assert choices_of("index", "--kind") == {"auto", *KINDS}

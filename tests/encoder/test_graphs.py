@@ -1,17 +1,20 @@
 """Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
 
+import builtins
 import json
 import logging
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from test_pooling import POOLINGS
 
 from sbertkit.encoder import Encoder, torch_source
+from sbertkit.encoder.backends.onnx import import_onnxruntime
 from sbertkit.encoder.fitting import post_processed
 from sbertkit.encoder.graphs.cache import cached_backend
 from sbertkit.encoder.graphs.exporting import export_encoder
@@ -296,6 +299,16 @@ def test_precision_auto_is_measured_once_and_said(
     assert again.precision == found["precision"]
 
 
+def test_precision_auto_serves_where_nothing_can_be_kept(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file where the folder should be")
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto")
+    assert encoder.encode(TEXTS).shape == (len(TEXTS), encoder.dim)
+    assert encoder.precision in ("fp32", "bf16")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -311,3 +324,18 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=reason):
         Encoder.load(tiny_bert, pooling="mean", device="cpu", **options)  # type: ignore[arg-type]
+
+
+def test_an_interruption_during_the_import_is_not_taken_for_a_missing_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whatever arrives while an extension module is made comes out of it as the cause of this.
+    def interrupted(name: str, *arguments: Any, **named: Any) -> Any:
+        if name == "onnxruntime":
+            raise ImportError("initialization failed") from SystemExit(143)
+        return imported(name, *arguments, **named)
+
+    imported = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit, match="143"):
+        import_onnxruntime()

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.streams import run_streams
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError, MissingDependency
 
@@ -47,14 +47,7 @@ class OnnxBackend:
         def run_one(rows: npt.NDArray[np.int64]) -> None:
             deliver(rows, self._embed(pad(rows)))
 
-        streams = min(self._threads, len(plan))
-        if streams < 2:  # one batch, or one core
-            for rows in plan:
-                run_one(rows)
-            return
-        with ThreadPoolExecutor(streams, "sbertkit-encode") as pool:
-            for _ in pool.map(run_one, plan):
-                pass
+        run_streams(run_one, plan, self._threads)
 
     def _embed(self, batch: Batch) -> Vectors:
         given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
@@ -85,6 +78,9 @@ def import_onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
+        # A signal that arrives while an extension module is made comes as the cause of this error.
+        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None
         raise MissingDependency(
             'this needs onnxruntime: pip install "sbertkit[cpu]", or choose backend torch'
         ) from error

@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.streams import run_streams
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
@@ -74,17 +75,12 @@ class TorchBackend:
             deliver(rows, self._embed(pad(rows)))
 
         threads = torch.get_num_threads()
-        if self._device.type != "cpu" or threads == 1 or len(plan) < 2 * threads:
-            for rows in plan:
-                run_one(rows)
+        if self._device.type != "cpu" or len(plan) < 2 * threads:
+            run_streams(run_one, plan, 1)
             return
         # One thread a batch keeps every core busy without the waits of a shared matrix product.
         try:
-            with ThreadPoolExecutor(
-                threads, "sbertkit-encode", initializer=torch.set_num_threads, initargs=(1,)
-            ) as streams:
-                for _ in streams.map(run_one, plan):
-                    pass
+            run_streams(run_one, plan, threads, partial(torch.set_num_threads, 1))
         finally:
             # The count of some math libraries is global, so that the streams have changed it here.
             torch.set_num_threads(threads)

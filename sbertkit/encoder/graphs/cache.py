@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sbertkit.encoder.backends.onnx import OnnxBackend, import_onnxruntime
@@ -27,13 +27,27 @@ def cached_backend(encoder: Encoder, precision: str) -> OnnxBackend:
         StorageError: The cache folder cannot be written.
     """
     import_onnxruntime()
-    folder = user_cache("graphs") / _key(encoder, precision)
+    folder = user_cache("graphs") / cache_key(encoder, precision)
     if folder.exists() and not _is_whole(folder):
         with storage_errors(folder):
             shutil.rmtree(folder)
     if not folder.exists():
         _make(encoder, precision, folder)
     return OnnxBackend(folder / GRAPH_FILE, precision)
+
+
+def cache_key(encoder: Encoder, *parts: object) -> str:
+    """A name that an encoder, these parts or the version of a library changes."""
+    versions = {name: _version(name) for name in _LIBRARIES}
+    content = json.dumps([encoder.fingerprint, *parts, versions], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _make(encoder: Encoder, precision: str, folder: Path) -> None:
@@ -51,9 +65,3 @@ def _is_whole(folder: Path) -> bool:
     except InputError:
         return False
     return True
-
-
-def _key(encoder: Encoder, precision: str) -> str:
-    versions = {name: version(name) for name in _LIBRARIES}
-    content = json.dumps([encoder.fingerprint, precision, versions], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -1,6 +1,5 @@
 """Which precision is the fastest that changes the vectors next to nothing, measured once."""
 
-import hashlib
 import json
 import logging
 import os
@@ -8,19 +7,16 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.encoding import EncodingRun, RunSettings
-from sbertkit.encoder.graphs.cache import cached_backend
-from sbertkit.encoder.graphs.probes import PROBES, least_cosine
-from sbertkit.errors import SbertkitError
+from sbertkit.encoder.graphs.cache import cache_key, cached_backend
+from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
+from sbertkit.errors import SbertkitError, StorageError
 from sbertkit.storage import staged_file, storage_errors, user_cache
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +24,6 @@ _LOG = logging.getLogger(__name__)
 LEAST_COSINE = 0.9995
 """To float32, on every probe text."""
 _CANDIDATES = {"cpu": ("bf16", "int8"), "cuda": ("bf16", "fp16"), "mps": ("fp16",)}
-_LIBRARIES = ("sbertkit", "torch", "onnxruntime")
 _TIMED = tuple(f"{number}: {text}" for number in range(4) for text in PROBES[1:])
 _ROUNDS = 3
 
@@ -55,8 +50,7 @@ def choose_precision(encoder: Encoder, device: str) -> str:
     found = _read(path)
     if found is None:
         found = _measure(encoder, device)
-        with storage_errors(path), staged_file(path) as staged:
-            staged.write_text(json.dumps(asdict(found)), encoding="utf-8")
+        _keep(found, path)
     _LOG.warning(
         "precision auto: %s on this machine, %.1f times as fast as fp32, least cosine %.5f",
         found.precision,
@@ -68,13 +62,13 @@ def choose_precision(encoder: Encoder, device: str) -> str:
 
 def _measure(encoder: Encoder, device: str) -> _Found:
     exact = TorchBackend(encoder.network, torch.device(device))
-    expected = _vectors(encoder, exact, PROBES)
+    expected = probe_vectors(encoder, exact)
     seconds = _seconds(encoder, exact)
     best = _Found("fp32", 1.0, 1.0)
     for precision in _CANDIDATES.get(device, ()):
         try:
             backend = _backend(encoder, device, precision)
-            cosine = least_cosine(expected, _vectors(encoder, backend, PROBES))
+            cosine = least_cosine(expected, probe_vectors(encoder, backend))
         except (SbertkitError, RuntimeError) as error:  # what the model or device cannot do
             _LOG.info("precision %s is not possible: %s", precision, error)
             continue
@@ -92,7 +86,7 @@ def _backend(encoder: Encoder, device: str, precision: str) -> Backend:
 
 def _seconds(encoder: Encoder, backend: Backend) -> float:
     """The least time of some rounds over the timed texts."""
-    return min(_timed(lambda: _vectors(encoder, backend, _TIMED)) for _ in range(_ROUNDS))
+    return min(_timed(lambda: probe_vectors(encoder, backend, _TIMED)) for _ in range(_ROUNDS))
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -101,27 +95,18 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _vectors(encoder: Encoder, backend: Backend, texts: tuple[str, ...]) -> Vectors:
-    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
-    run = EncodingRun(
-        encoder.tokenizer, encoder.padder, lambda _: backend, dim=encoder.dim, settings=settings
-    )
-    return np.concatenate(list(run.vectors(texts, warn=False)))
-
-
 def _place(encoder: Encoder, device: str) -> Path:
-    versions = {name: _version(name) for name in _LIBRARIES}
     machine = [platform.node(), platform.machine(), device, os.cpu_count()]
-    content = json.dumps([encoder.fingerprint, machine, versions], sort_keys=True)
-    name = hashlib.sha256(content.encode()).hexdigest()[:32]
-    return user_cache("precisions") / f"{name}.json"
+    return user_cache("precisions") / f"{cache_key(encoder, *machine)}.json"
 
 
-def _version(name: str) -> str | None:
+def _keep(found: _Found, path: Path) -> None:
+    """Writes what was found, where that is possible; else it is measured again the next time."""
     try:
-        return version(name)
-    except ImportError:
-        return None
+        with storage_errors(path), staged_file(path) as staged:
+            staged.write_text(json.dumps(asdict(found)), encoding="utf-8")
+    except StorageError as error:
+        _LOG.info("the choice of precision is not kept: %s", error)
 
 
 def _read(path: Path) -> _Found | None:

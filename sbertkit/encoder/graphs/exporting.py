@@ -12,7 +12,6 @@ from sbertkit.encoder.backends import Vectors
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.encoding import EncodingRun, RunSettings
 from sbertkit.encoder.graphs.folder import (
     ENTRY_FILE,
     GRAPH_FILE,
@@ -22,7 +21,7 @@ from sbertkit.encoder.graphs.folder import (
     read_entry,
     write_entry,
 )
-from sbertkit.encoder.graphs.probes import PROBES, least_cosine
+from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
 from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
 from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file, staged_folder, storage_errors
@@ -78,12 +77,15 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         exact = graph if precision == "fp32" else Path(scratch) / GRAPH_FILE
         trace_graph(encoder.network, encoder.padder, tokens, exact)
-        _check_equal(encoder, exact)
+        network = encoder.network
+        by_torch = TorchBackend(network, next(network.parameters()).device)
+        expected = probe_vectors(encoder, by_torch)
+        found = probe_vectors(encoder, OnnxBackend(exact, "fp32"))
+        _check_equal(expected, found, encoder.options.model)
         if precision == "int8":
             quantize_graph(exact, graph)
+            found = probe_vectors(encoder, OnnxBackend(graph, "int8"))
     (folder / TOKENIZER_FILE).write_text(fast.to_str(), encoding="utf-8")
-    reference = _vectors(encoder, None)
-    found = _vectors(encoder, OnnxBackend(graph, precision))
     write_entry(
         folder,
         GraphEntry(
@@ -100,38 +102,25 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
             empty_id=int(encoder.tokenizer.tokenize([""], None)[0].ids[0]),
             gives_types=encoder.padder.gives_types,
             cuts_left=encoder.tokenizer.cuts_left,
-            least_cosine=least_cosine(reference, found),
+            least_cosine=least_cosine(expected, found),
             versions={name: version(name) for name in _LIBRARIES},
             files={name: sha256_file(folder / name) for name in (GRAPH_FILE, TOKENIZER_FILE)},
         ),
     )
 
 
-def _check_equal(encoder: Encoder, graph: Path) -> None:
+def _check_equal(expected: Vectors, found: Vectors, model: str) -> None:
     """Refuses a graph in float32 that does not compute what torch computes.
 
     Raises:
         InputError: It does not.
     """
-    expected, found = _vectors(encoder, None), _vectors(encoder, OnnxBackend(graph, "fp32"))
     difference = float(np.abs(expected - found).max() / np.abs(expected).max())
     if not difference <= _LARGEST_DIFFERENCE:
         raise InputError(
-            f"the graph of {encoder.options.model} computes something else than torch (largest "
-            f"difference {difference:.1e}, expected at most {_LARGEST_DIFFERENCE:.0e}); use "
-            "backend torch"
+            f"the graph of {model} computes something else than torch (largest difference "
+            f"{difference:.1e}, expected at most {_LARGEST_DIFFERENCE:.0e}); use backend torch"
         )
-
-
-def _vectors(encoder: Encoder, backend: OnnxBackend | None) -> Vectors:
-    """Vectors of the probe texts, by a graph or by torch in float32."""
-    network = encoder.network
-    chosen = backend or TorchBackend(network, next(network.parameters()).device)
-    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
-    run = EncodingRun(
-        encoder.tokenizer, encoder.padder, lambda _: chosen, dim=encoder.dim, settings=settings
-    )
-    return np.concatenate(list(run.vectors(PROBES, warn=False)))
 
 
 def _check_target(folder: Path) -> None:

@@ -1,8 +1,12 @@
 """Texts of many kinds and lengths that a faster way of computing is compared on."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.encoding import EncodingRun, RunSettings
 from sbertkit.metrics.cosine import unit_rows
 
 _PARTS = (
@@ -32,6 +36,15 @@ PROBES: tuple[str, ...] = (
     *(" ".join(_PARTS[start : start + 6]) for start in range(0, len(_PARTS), 3)),
     "",
 )
+
+
+def probe_vectors(encoder: Encoder, backend: Backend, texts: Sequence[str] = PROBES) -> Vectors:
+    """Vectors (n, dim) of texts as an encoder's documents, by a backend of our choice."""
+    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
+    run = EncodingRun(
+        encoder.tokenizer, encoder.padder, lambda _: backend, dim=encoder.dim, settings=settings
+    )
+    return np.concatenate(list(run.vectors(texts, warn=False)))
 
 
 def least_cosine(expected: Vectors, found: Vectors) -> float:
