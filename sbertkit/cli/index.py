@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Recall@10 that is wanted; kept with the index.",
 )
+@click.option(
+    "--with-encoder/--without-encoder",
+    default=True,
+    show_default=True,
+    help="Put the encoder into DIR, so that a search needs neither the model nor torch.",
+)
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
 @read_options
 @quiet_option
@@ -40,6 +46,7 @@ def index(
     kind: str,
     recall: float,
     clusters: int | None,
+    with_encoder: bool,
     read: "ReadOptions",
     quiet: bool,
 ) -> None:
@@ -70,6 +77,7 @@ def index(
         clusters=clusters,
         read=read,
         progress=not quiet,
+        with_encoder=with_encoder,
     ) as built:
         facts = built.info()
     print_line(

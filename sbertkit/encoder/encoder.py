@@ -63,6 +63,10 @@ class Source(Protocol):
         """What it computes in."""
         ...
 
+    def graph_folder(self, encoder: "Encoder", /) -> Path:
+        """See `Encoder.graph_folder`."""
+        ...
+
     def backend(self, encoder: "Encoder", /, texts: int) -> Backend:
         """The backend for a job of at least so many texts."""
         ...
@@ -325,6 +329,18 @@ class Encoder:
         from sbertkit.encoder.saving import save_encoder
 
         save_encoder(self, output_folder(folder))
+
+    def graph_folder(self) -> Path:
+        """A folder with this encoder as one graph, not to be changed; made where there is none yet.
+
+        It is kept in the user's cache, in float32; that of an exported graph is its own.
+
+        Raises:
+            InputError: The encoder cannot be exported.
+            MissingDependency: onnxruntime or onnx is missing.
+            StorageError: The cache folder cannot be written.
+        """
+        return self._source.graph_folder(self)
 
     def make_trainable(self) -> None:
         """Lets gradients reach the tensors that decide a vector, and no others.

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,12 @@ class TorchSource:
         if self._torch is None:
             self._torch = TorchBackend(self.network, self._device, self.precision(encoder))
         return self._torch
+
+    def graph_folder(self, encoder: Encoder) -> Path:
+        """See `Encoder.graph_folder`."""
+        from sbertkit.encoder.graphs.cache import cached_folder
+
+        return cached_folder(encoder, "fp32")
 
     def weights_changed(self) -> None:
         """Forgets graphs and half-precision copies of weights that training has changed."""

@@ -22,9 +22,10 @@ from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
 from sbertkit.lock import writer_lock
 from sbertkit.progress import track
+from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.manifest import EncoderEntry, FileEntry, Manifest, SegmentEntry
-from sbertkit.retrieval.target import check_target, generation_of, new_segment, sync_tree
+from sbertkit.retrieval.target import check_target, generation_of, new_segment, sync_build
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class BuildOptions:
         clusters: Clusters of kind ``ivf``; ``None`` chooses by the number of documents.
         read: How the corpus is read.
         progress: Whether progress is shown on standard error.
+        with_encoder: Whether the index carries its encoder, where that can be exported.
     """
 
     kind: str = "auto"
@@ -49,6 +51,7 @@ class BuildOptions:
     clusters: int | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
     progress: bool = False
+    with_encoder: bool = True
 
     def __post_init__(self) -> None:
         check_kind(self.kind, self.clusters)
@@ -82,7 +85,7 @@ def build_index(
         check_target(path)
         with new_segment(path) as folder:
             manifest = _write_segment(corpus, encoder, folder, path, options)
-            sync_tree(folder)
+            sync_build(folder)
             manifest.commit(folder.parent.parent)
 
 
@@ -103,6 +106,7 @@ def _write_segment(
     truncated = _encode(loaded, database, folder / VECTORS_FILE, count, options)
     parameters = kind.parameters(count, options.clusters)
     VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
+    exported = carry_encoder(loaded, root, folder.name) if options.with_encoder else None
     files = tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir()))
     return Manifest(
         generation=generation_of(folder),
@@ -111,6 +115,7 @@ def _write_segment(
         kind=options.kind,
         recall=float(options.recall),
         segments=(SegmentEntry(folder.name, count, kind.name, files),),
+        exported=exported,
     )
 
 

@@ -15,6 +15,7 @@ from sbertkit.storage import replace_file, sha256_file
 
 MANIFEST_FILE = "manifest.json"
 SEGMENTS_FOLDER = "segments"
+ENCODER_FOLDER = "encoder"
 FORMAT = 1
 _MARK = "sbertkit index"
 _SEGMENT_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
@@ -42,6 +43,14 @@ class SegmentEntry:
     id: str
     documents: int
     kind: str
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEntry:
+    """The exported encoder in the folder: its id, which is its folder's name, and files."""
+
+    id: str
     files: tuple[FileEntry, ...]
 
 
@@ -77,6 +86,7 @@ class Manifest:
         kind: Kind asked for.
         recall: Recall asked for.
         segments: The segments.
+        exported: The encoder that it carries as a graph, if any.
         tombstones: The file of deleted rows, if any are deleted.
     """
 
@@ -86,6 +96,7 @@ class Manifest:
     kind: str
     recall: float
     segments: tuple[SegmentEntry, ...] = field(default=())
+    exported: ExportEntry | None = None
     tombstones: FileEntry | None = None
 
     @property
@@ -97,6 +108,8 @@ class Manifest:
         """All files that belong to the index, the manifest itself left out."""
         for segment in self.segments:
             yield from segment.files
+        if self.exported is not None:
+            yield from self.exported.files
         if self.tombstones is not None:
             yield self.tombstones
 
@@ -249,7 +262,7 @@ def _parse(content: dict[str, Any]) -> Manifest:
     def files_of(entries: list[dict[str, Any]]) -> tuple[FileEntry, ...]:
         return tuple(FileEntry(**entry) for entry in entries)
 
-    tombstones = content["tombstones"]
+    exported, tombstones = content.get("exported"), content["tombstones"]
     return Manifest(
         generation=content["generation"],
         encoder=EncoderEntry(**content["encoder"]),
@@ -259,6 +272,9 @@ def _parse(content: dict[str, Any]) -> Manifest:
         segments=tuple(
             SegmentEntry(**{**entry, "files": files_of(entry["files"])})
             for entry in content["segments"]
+        ),
+        exported=(
+            None if exported is None else ExportEntry(exported["id"], files_of(exported["files"]))
         ),
         tombstones=None if tombstones is None else FileEntry(**tombstones),
     )

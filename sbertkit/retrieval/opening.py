@@ -10,6 +10,7 @@ from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index import VECTORS_FILE, VectorSegment
+from sbertkit.retrieval.carried import load_carried
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
@@ -86,17 +87,17 @@ def close_segments(segments: Iterable[Segment]) -> None:
 
 def load_encoder(
     root: Path,
-    entry: EncoderEntry,
+    manifest: Manifest,
     *,
     model: str | None = None,
     device: str = "auto",
     trust_remote_code: bool = False,
 ) -> Encoder:
-    """The encoder that an index names, by its path relative to the index or as it was given.
+    """The encoder that an index carries; else the one it names, where it says or as it was given.
 
     Args:
         root: The index folder.
-        entry: What the index says of it.
+        manifest: What the index says; its files have been checked.
         model: Where it is now, if not there.
         device: Where to run it.
         trust_remote_code: Run Python code that comes with it.
@@ -104,6 +105,11 @@ def load_encoder(
     Raises:
         InputError: It cannot be loaded.
     """
+    if model is None and device in ("auto", "cpu"):
+        carried = load_carried(root, manifest)
+        if carried is not None:
+            return carried
+    entry = manifest.encoder
     if device not in ("auto", "cpu"):  # what is always there needs no torch to be found
         from sbertkit.encoder.backends.torch import choose_device
 

@@ -61,6 +61,7 @@ class SearchIndex:
         clusters: int | None = None,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
+        with_encoder: bool = True,
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
 
@@ -78,12 +79,14 @@ class SearchIndex:
             clusters: Clusters of kind ``ivf``; by default chosen by the number of documents.
             read: How the corpus is read.
             progress: Show progress on standard error.
+            with_encoder: Put the encoder into the folder as one graph, where it can be exported, so
+                that `open` and queries need neither the model nor torch.
 
         Raises:
             InputError: The corpus, the path or an argument is refused.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        options = BuildOptions(kind, recall, clusters, read, progress)
+        options = BuildOptions(kind, recall, clusters, read, progress, with_encoder)
         loaded: list[Encoder] = []
 
         def load() -> Encoder:
@@ -111,8 +114,9 @@ class SearchIndex:
 
         Args:
             path: The index folder.
-            encoder: The encoder for queries; ``None`` loads the one that the index names.
-            model: Where that encoder is now, if not where the index says.
+            encoder: The encoder for queries; ``None`` takes the one that the index carries, on the
+                CPU, or loads the one that it names.
+            model: Where that encoder is now, if not where the index says; it is loaded.
             device: Where to run an encoder that is loaded.
             trust_remote_code: Run Python code that comes with its model.
 
@@ -132,7 +136,7 @@ class SearchIndex:
             if encoder is None:
                 encoder = load_encoder(
                     root,
-                    manifest.encoder,
+                    manifest,
                     model=model,
                     device=device,
                     trust_remote_code=trust_remote_code,

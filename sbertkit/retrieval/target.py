@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
-from sbertkit.retrieval.manifest import SEGMENTS_FOLDER, is_index, read_manifest
-from sbertkit.storage import storage_errors, sync_file, sync_folder
+from sbertkit.retrieval.manifest import ENCODER_FOLDER, SEGMENTS_FOLDER, is_index, read_manifest
+from sbertkit.storage import storage_errors, sync_folder, sync_tree
 
 
 def check_target(path: Path) -> None:
@@ -71,12 +71,18 @@ def generation_of(folder: Path) -> int:
     return int(folder.name.split("-")[0])
 
 
-def sync_tree(folder: Path) -> None:
-    """Puts a segment and the folders above it on the disk before a manifest names them."""
-    for file in folder.iterdir():
-        sync_file(file)
-    for place in (folder, folder.parent, folder.parent.parent):
-        sync_folder(place)
+def sync_build(folder: Path) -> None:
+    """Puts all that a build wrote on the disk before a manifest names it.
+
+    Args:
+        folder: The segment's; the encoder's has the same name.
+    """
+    root = folder.parent.parent
+    for place in (folder, root / ENCODER_FOLDER / folder.name):
+        if place.is_dir():
+            sync_tree(place)
+            sync_folder(place.parent)
+    sync_folder(root)
 
 
 def sweep(path: Path) -> None:
@@ -85,14 +91,24 @@ def sweep(path: Path) -> None:
         manifest = read_manifest(path)
     except InputError:
         return
-    kept = {segment.id for segment in manifest.segments}
-    segments = path / SEGMENTS_FOLDER
-    for folder in segments.iterdir() if segments.is_dir() else ():
-        if folder.name not in kept:
-            shutil.rmtree(folder, ignore_errors=True)
+    encoders = {manifest.exported.id} if manifest.exported is not None else set()
+    _keep_only({segment.id for segment in manifest.segments}, path / SEGMENTS_FOLDER)
+    _keep_only(encoders, path / ENCODER_FOLDER)
     for leftover in path.glob(".manifest.json.*.tmp"):
         with suppress(OSError):  # on Windows somebody may have it open
             leftover.unlink(missing_ok=True)
+
+
+def _keep_only(names: set[str], parent: Path) -> None:
+    """Removes the other folders there, and `parent` itself where none is left."""
+    if not parent.is_dir():
+        return
+    for folder in parent.iterdir():
+        if folder.name not in names:
+            shutil.rmtree(folder, ignore_errors=True)
+    if not names:
+        with suppress(OSError):
+            parent.rmdir()
 
 
 def _undo(root: Path, folder: Path, fresh: bool) -> None:
@@ -107,9 +123,10 @@ def _undo(root: Path, folder: Path, fresh: bool) -> None:
         return  # what cannot be told is left to the next writer's sweep
     except InputError:
         pass  # no manifest, or a damaged one: not ours, which would be whole
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # it holds the segments of the index that was there
-        folder.parent.rmdir()
+    for written in (folder, root / ENCODER_FOLDER / folder.name):
+        shutil.rmtree(written, ignore_errors=True)
+        with suppress(OSError):  # it holds what belongs to the index that was there
+            written.parent.rmdir()
 
 
 def _next_generation(root: Path) -> int:

@@ -2,7 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import torch
 from index_cases import documents
 from safetensors.torch import load_file, save_file
 
-from sbertkit import Encoder, SearchIndex, index_info, verify_index
-from sbertkit.errors import InputError, InputTypeError, MissingFile, ModelMismatch
+from sbertkit import Encoder, Hit, SearchIndex, index_info, verify_index
+from sbertkit.errors import DamagedIndex, InputError, InputTypeError, MissingFile, ModelMismatch
 from sbertkit.retrieval.build import BuildOptions
 
 CORPUS = documents(20)
@@ -24,6 +26,18 @@ def built(tiny_encoder: Encoder, tmp_path: Path) -> Path:
     path = tmp_path / "index"
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     return path
+
+
+def assert_same(hits: Sequence[Hit], expected: Sequence[Hit]) -> None:
+    """The same documents in the same order, with the scores of either backend."""
+    assert [hit.id for hit in hits] == [hit.id for hit in expected]
+    for hit, other in zip(hits, expected, strict=True):
+        assert hit.score == pytest.approx(other.score, abs=1e-5)
+
+
+def build_bare(encoder: Encoder, path: Path) -> None:
+    """Builds an index that does not carry its encoder."""
+    SearchIndex.build(CORPUS, encoder, path, with_encoder=False).close()
 
 
 def test_another_encoder_of_the_same_size_is_refused_by_name(
@@ -88,7 +102,7 @@ def test_without_an_encoder_the_one_that_built_it_is_loaded_with_its_settings(
     with SearchIndex.open(tmp_path / "index") as again:
         assert again.encoder is not encoder
         assert again.encoder.fingerprint == encoder.fingerprint
-        assert again.search(CORPUS[3][1]) == expected
+        assert_same(again.search(CORPUS[3][1]), expected)
 
 
 def test_a_renamed_or_copied_index_opens(
@@ -100,7 +114,7 @@ def test_a_renamed_or_copied_index_opens(
     link = tmp_path / "link"
     link.symlink_to(moved)
     for path in (copy, moved, link):
-        assert SearchIndex.open(path).search(CORPUS[3][1]) == expected
+        assert_same(SearchIndex.open(path).search(CORPUS[3][1]), expected)
         assert verify_index(path) == ()
 
 
@@ -112,7 +126,7 @@ def test_a_model_moved_together_with_its_index_is_found(
     model.parent.mkdir(parents=True)
     tiny_copy().rename(model)
     encoder = Encoder.load(model, pooling="mean")
-    SearchIndex.build(CORPUS, encoder, home / "indexes" / "x").close()
+    build_bare(encoder, home / "indexes" / "x")
     moved = home.rename(tmp_path / "new home")
     with SearchIndex.open(moved / "indexes" / "x") as index:
         assert index.search(CORPUS[3][1])[0].id == "d3"
@@ -123,7 +137,7 @@ def test_a_model_named_relative_to_the_working_folder_is_found_from_elsewhere(
 ) -> None:
     tiny_copy("bert", "model")
     monkeypatch.chdir(tmp_path)
-    SearchIndex.build(CORPUS, Encoder.load("model", pooling="mean"), "index").close()
+    build_bare(Encoder.load("model", pooling="mean"), Path("index"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert SearchIndex.open("../index").search(CORPUS[3][1])[0].id == "d3"
@@ -134,7 +148,7 @@ def test_a_model_that_is_gone_is_told_with_the_index_that_wants_it(
     tiny_copy: Callable[..., Path], tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     model = tiny_copy("bert", "model")
-    SearchIndex.build(CORPUS, Encoder.load(model, pooling="mean"), tmp_path / "index").close()
+    build_bare(Encoder.load(model, pooling="mean"), tmp_path / "index")
     away = model.rename(tmp_path / "away")
     with pytest.raises(InputError, match=r"index cannot be loaded: [^\n]*elsewhere now"):
         SearchIndex.open(tmp_path / "index")
@@ -146,12 +160,92 @@ def test_a_model_changed_in_its_place_is_refused(
     tiny_copy: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = tiny_copy("bert", "model")
-    SearchIndex.build(CORPUS, Encoder.load(model, pooling="mean"), tmp_path / "index").close()
+    build_bare(Encoder.load(model, pooling="mean"), tmp_path / "index")
     weights = load_file(model / "model.safetensors")
     weights["embeddings.LayerNorm.bias"] += torch.ones(32)
     save_file(weights, model / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelMismatch):
         SearchIndex.open(tmp_path / "index")
+
+
+def test_an_index_that_carries_its_encoder_needs_no_model(
+    tiny_copy: Callable[..., Path], tmp_path: Path
+) -> None:
+    model = tiny_copy("bert", "model")
+    encoder = Encoder.load(model, pooling="mean")
+    with SearchIndex.build(CORPUS, encoder, tmp_path / "index") as index:
+        expected = index.search(CORPUS[3][1])
+    shutil.rmtree(model)
+    with SearchIndex.open(tmp_path / "index") as index:
+        assert_same(index.search(CORPUS[3][1]), expected)
+        assert index.encoder.fingerprint == encoder.fingerprint
+        # An index built through it carries it, too.
+        SearchIndex.build(CORPUS, index.encoder, tmp_path / "second").close()
+    shutil.rmtree(tmp_path / "index")
+    with SearchIndex.open(tmp_path / "second") as index:
+        assert_same(index.search(CORPUS[3][1]), expected)
+
+
+def test_a_model_that_is_named_is_the_one_that_is_loaded(
+    built: Path, tiny_copy: Callable[..., Path], tiny_bert: Path
+) -> None:
+    with SearchIndex.open(built, model=str(tiny_bert)) as index:
+        assert index.encoder.network is not None
+    with pytest.raises(ModelMismatch):
+        SearchIndex.open(built, model=str(tiny_models.declare(tiny_copy(), "Dense")))
+
+
+def test_a_carried_encoder_of_another_index_is_refused(
+    built: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    other = Encoder.load(tiny_bert, pooling="cls")
+    SearchIndex.build(CORPUS, other, tmp_path / "other").close()
+    (mine,) = (built / "encoder").iterdir()
+    (theirs,) = (tmp_path / "other" / "encoder").iterdir()
+    shutil.rmtree(mine)
+    shutil.copytree(theirs, mine)
+    with pytest.raises(DamagedIndex, match=r"encoder/.*SHA-256|encoder/.*bytes"):
+        SearchIndex.open(built)
+    assert verify_index(built)
+
+
+def test_what_cannot_be_exported_is_indexed_all_the_same(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(encoder: Encoder) -> Path:
+        raise InputError(f"{encoder} cannot be exported")
+
+    monkeypatch.setattr(Encoder, "graph_folder", refused)
+    SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "index").close()
+    assert not (tmp_path / "index" / "encoder").exists()
+    assert SearchIndex.open(tmp_path / "index").search(CORPUS[3][1])[0].id == "d3"
+
+
+def test_a_rebuild_without_the_encoder_takes_it_away(built: Path, tiny_encoder: Encoder) -> None:
+    assert (built / "encoder").is_dir()
+    build_bare(tiny_encoder, built)
+    assert sorted(place.name for place in built.iterdir()) == ["manifest.json", "segments"]
+
+
+def test_without_onnxruntime_the_model_is_loaded(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sbertkit.retrieval.carried.find_spec", lambda _: None)
+    with SearchIndex.open(built) as index:
+        assert index.encoder.network is not None
+
+
+@pytest.mark.parametrize("command", ["search", "python"])
+def test_a_search_loads_neither_torch_nor_transformers(built: Path, command: str) -> None:
+    program = {
+        "search": "from sbertkit.cli.app import app\n"
+        f"app(['search', {str(built)!r}, 'a word'], standalone_mode=False)",
+        "python": "import sbertkit\n"
+        f"assert sbertkit.SearchIndex.open({str(built)!r}).search('a word')",
+    }[command]
+    heavy = ("torch", "transformers", "sentence_transformers", "scipy", "pandas", "pyarrow")
+    checked = f"{program}\nimport sys\nassert not set({heavy}) & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", checked], check=True)
 
 
 @pytest.mark.parametrize("encoder", ["all-MiniLM-L6-v2", 3, b"x", {}])

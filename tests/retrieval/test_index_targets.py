@@ -163,11 +163,15 @@ def test_what_killed_builds_left_is_swept_by_the_next(
     leftover = path / "segments" / "000007-01234567"
     leftover.mkdir()
     (leftover / "vectors.npy").write_bytes(b"half")
+    half = path / "encoder" / "000007-01234567"
+    half.mkdir()
+    (half / "encoder.onnx").write_bytes(b"half")
     (path / ".manifest.json.123.tmp").write_bytes(b"half")
     with SearchIndex.build(CORPUS[:3], tiny_encoder, path) as index:
         assert index.info().generation == 2
-    assert sorted(left.name for left in path.iterdir()) == ["manifest.json", "segments"]
+    assert sorted(left.name for left in path.iterdir()) == ["encoder", "manifest.json", "segments"]
     assert len(list((path / "segments").iterdir())) == 1
+    assert len(list((path / "encoder").iterdir())) == 1
 
 
 def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(

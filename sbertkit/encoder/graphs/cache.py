@@ -17,7 +17,12 @@ _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
 def cached_backend(encoder: Encoder, precision: str) -> OnnxBackend:
-    """The backend of an encoder's graph, which is made and kept where there is none yet.
+    """The backend of an encoder's graph; see `cached_folder`."""
+    return OnnxBackend(cached_folder(encoder, precision) / GRAPH_FILE, precision)
+
+
+def cached_folder(encoder: Encoder, precision: str) -> Path:
+    """The folder of an encoder's graph, which is made and kept where there is none yet.
 
     Two processes may make it at once; the first one to end is kept. A damaged one is made anew.
 
@@ -28,12 +33,12 @@ def cached_backend(encoder: Encoder, precision: str) -> OnnxBackend:
     """
     import_onnxruntime()
     folder = user_cache("graphs") / cache_key(encoder, precision)
-    if folder.exists() and not _is_whole(folder):
-        with storage_errors(folder):
+    with storage_errors(folder):  # also where the cache may not be looked into
+        if folder.exists() and not _is_whole(folder):
             shutil.rmtree(folder)
-    if not folder.exists():
-        _make(encoder, precision, folder)
-    return OnnxBackend(folder / GRAPH_FILE, precision)
+        if not folder.exists():
+            _make(encoder, precision, folder)
+    return folder
 
 
 def cache_key(encoder: Encoder, *parts: object) -> str:
@@ -52,9 +57,9 @@ def _version(name: str) -> str | None:
 
 def _make(encoder: Encoder, precision: str, folder: Path) -> None:
     try:
-        with storage_errors(folder), staged_folder(folder, replace=False) as staged:
+        with staged_folder(folder, replace=False) as staged:
             write_graph(encoder, staged, precision)
-    except StorageError:
+    except (OSError, StorageError):
         if not (folder.exists() and _is_whole(folder)):  # else another process was faster
             raise
 

@@ -1,11 +1,13 @@
 """An encoder as a folder with one graph file, compared with torch before it is given out."""
 
+import copy
 import os
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from sbertkit.arguments import output_folder
 from sbertkit.encoder.backends import Vectors
@@ -23,6 +25,7 @@ from sbertkit.encoder.graphs.folder import (
 )
 from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
 from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
+from sbertkit.encoder.network import Network
 from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file, staged_folder, storage_errors
 
@@ -76,10 +79,9 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
     tokens = encoder.tokenizer.tokenize(PROBES[:3], encoder.max_tokens)
     with tempfile.TemporaryDirectory() as scratch:
         exact = graph if precision == "fp32" else Path(scratch) / GRAPH_FILE
-        trace_graph(encoder.network, encoder.padder, tokens, exact)
-        network = encoder.network
-        by_torch = TorchBackend(network, next(network.parameters()).device)
-        expected = probe_vectors(encoder, by_torch)
+        network = _on_cpu(encoder.network)
+        trace_graph(network, encoder.padder, tokens, exact)
+        expected = probe_vectors(encoder, TorchBackend(network, torch.device("cpu")))
         found = probe_vectors(encoder, OnnxBackend(exact, "fp32"))
         _check_equal(expected, found, encoder.options.model)
         if precision == "int8":
@@ -107,6 +109,13 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
             files={name: sha256_file(folder / name) for name in (GRAPH_FILE, TOKENIZER_FILE)},
         ),
     )
+
+
+def _on_cpu(network: Network) -> Network:
+    """The network, or a copy of one that is on another device."""
+    if next(network.parameters()).device.type == "cpu":
+        return network
+    return copy.deepcopy(network).cpu()
 
 
 def _check_equal(expected: Vectors, found: Vectors, model: str) -> None:

@@ -25,12 +25,13 @@ class GraphSource:
 
     device = "cpu"
 
-    def __init__(self, entry: GraphEntry, graph: Path) -> None:
+    def __init__(self, entry: GraphEntry, folder: Path) -> None:
         self.dim = entry.dim
         self.pooling = entry.pooling
         self.normalizes = entry.normalizes
         self._entry = entry
-        self._backend = OnnxBackend(graph, entry.precision)
+        self._folder = folder
+        self._backend = OnnxBackend(folder / GRAPH_FILE, entry.precision)
 
     def fingerprint(self, _: Encoder) -> str:
         """That of the encoder that was exported."""
@@ -40,24 +41,32 @@ class GraphSource:
         """What the graph computes in."""
         return self._entry.precision
 
+    def graph_folder(self, _: Encoder) -> Path:
+        """Its own."""
+        return self._folder
+
     def backend(self, _: Encoder, texts: int) -> OnnxBackend:  # noqa: ARG002  # as `Source` has it
         """The graph's."""
         return self._backend
 
 
-def load_graph_encoder(options: LoadOptions) -> Encoder:
+def load_graph_encoder(options: LoadOptions, *, hashed: bool = False) -> Encoder:
     """The encoder of an exported folder; see `Encoder.load`.
+
+    Args:
+        options: The model is the folder.
+        hashed: Whether the caller has compared its files with hashes already.
 
     Raises:
         InputError: The folder is damaged, or asked to be something else than was exported.
     """
     folder = Path(options.model)
-    entry = read_entry(folder)
+    entry = read_entry(folder, hashed=hashed)
     _check_asked(options, entry)
     tokenizer = Tokenizer(_read_tokenizer(folder, entry))
     padder = Padder(entry.pad_id, entry.padding_side, tokenizer.special, entry.gives_types)
     return Encoder(
-        GraphSource(entry, folder / GRAPH_FILE),
+        GraphSource(entry, folder),
         tokenizer,
         padder,
         options=options,
