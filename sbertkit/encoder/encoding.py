@@ -3,7 +3,9 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +13,13 @@ import numpy.typing as npt
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
 from sbertkit.encoder.backends import Backend, Vectors
 from sbertkit.encoder.batching import Padder, plan_batches
-from sbertkit.encoder.report import EncodeReport
-from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.report import Account, EncodeReport
+from sbertkit.encoder.tokenization import Tokenizer, Tokens
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.progress import Advance, track
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +66,28 @@ class RunSettings:
     batch_tokens: int | None
 
 
+class _Pool(NamedTuple):
+    """Texts that are encoded together, and what was met in them."""
+
+    texts: list[str]
+    account: Account
+
+
+class _TokenizedPool(NamedTuple):
+    """A pool with the tokens of each distinct text, and where each row has its text there."""
+
+    account: Account
+    tokens: list[Tokens]
+    place_of: list[int]
+
+
 class EncodingRun:
     """Encodes the texts of one call, pool by pool, and keeps account of what it meets.
+
+    Attributes:
+        account: What was met so far. A run that goes on with another has the account of that one
+            put in before it begins.
+        pool: What was met in the texts of the vectors that came last.
 
     Args:
         tokenizer: The encoder's tokenizer.
@@ -86,13 +111,9 @@ class EncodingRun:
         self._choose_backend = choose_backend
         self._dim = dim
         self._settings = settings
-        self._rows = 0
-        self._truncated: list[int] = []
-        self._blank: list[int] = []
-        self._repaired: list[int] = []
-        self._duplicates = 0
-        self._tokens = 0
-        self._tokens_lost = 0
+        self.account = Account()
+        self.pool = Account()
+        self._tokens_before = 0
         self._seconds = 0.0
 
     def vectors(
@@ -106,7 +127,7 @@ class EncodingRun:
         """Vectors of the texts in order, one pool (n, dim) at a time; drawn once a run.
 
         Args:
-            texts: The texts, read no further than one pool ahead.
+            texts: The texts, read no further than one pool ahead of the one that is encoded.
             total: How many there are, for the progress; by default `len(texts)` where it has one.
             progress: Show progress on standard error.
             warn: Say at the end, once, what would otherwise pass unseen.
@@ -114,11 +135,15 @@ class EncodingRun:
         started = time.perf_counter()
         if total is None:
             total = length_of(texts)
+        self._tokens_before = self.account.tokens
         with track("encoding", total, shown=progress) as advance:
-            for pool in self._pools(texts):
-                backend = self._choose_backend(max(total or 0, self._rows + len(pool)))
+            advance(self.account.rows)
+            for pool in _one_ahead(self._pools(texts), self._tokenize):
+                texts_so_far = self.account.rows + pool.account.rows
+                backend = self._choose_backend(max(total or 0, texts_so_far))
                 vectors = self._encode_pool(pool, backend, advance)
-                self._rows += len(pool)
+                self.account.add(pool.account)
+                self.pool = pool.account
                 yield vectors
         self._seconds = time.perf_counter() - started
         if warn:
@@ -126,31 +151,23 @@ class EncodingRun:
 
     def report(self) -> EncodeReport:
         """The account of the texts whose vectors have been drawn."""
-        return EncodeReport(
-            rows=self._rows,
-            truncated=tuple(self._truncated),
-            tokens_lost=self._tokens_lost,
-            blank=tuple(self._blank),
-            repaired=tuple(self._repaired),
-            duplicates=self._duplicates,
-            seconds=self._seconds,
-            tokens_per_second=self._tokens / self._seconds if self._seconds > 0 else 0.0,
-        )
+        return self.account.report(self._seconds, self.account.tokens - self._tokens_before)
 
-    def _pools(self, texts: Iterable[str]) -> Iterator[list[str]]:
+    def _pools(self, texts: Iterable[str]) -> Iterator[_Pool]:
         """Checked texts, a bounded number at a time."""
-        pool: list[str] = []
+        pool = _Pool([], Account())
         chars = 0
-        for row, text in enumerate(_rows_of(texts)):
-            pool.append(self._clean(text, row))
-            chars += len(pool[-1])
-            if len(pool) >= _POOL_TEXTS or chars >= _POOL_CHARS:
+        for row, text in enumerate(_rows_of(texts), self.account.rows):
+            pool.texts.append(self._clean(text, row, pool.account))
+            pool.account.rows += 1
+            chars += len(pool.texts[-1])
+            if pool.account.rows >= _POOL_TEXTS or chars >= _POOL_CHARS:
                 yield pool
-                pool, chars = [], 0
-        if pool:
+                pool, chars = _Pool([], Account()), 0
+        if pool.texts:
             yield pool
 
-    def _clean(self, text: object, row: int) -> str:
+    def _clean(self, text: object, row: int, account: Account) -> str:
         if hasattr(text, "as_py"):  # a row of an Arrow column
             text = text.as_py()
         if not isinstance(text, str):
@@ -162,17 +179,21 @@ class EncodingRun:
         if is_blank(text):
             if not self._settings.blank_allowed:
                 raise InputError(f"row {row}: the query is blank; give it some words")
-            self._blank.append(row)
+            account.blank.append(row)
             return self._settings.prompt
         if has_surrogates(text):
-            self._repaired.append(row)
+            account.repaired.append(row)
             text = repair_surrogates(text)
         return self._settings.prompt + text
 
-    def _encode_pool(self, pool: list[str], backend: Backend, advance: Advance) -> Vectors:
+    def _tokenize(self, pool: _Pool) -> _TokenizedPool:
         places: dict[str, int] = {}
-        place_of = [places.setdefault(text, len(places)) for text in pool]
+        place_of = [places.setdefault(text, len(places)) for text in pool.texts]
         tokens = self._tokenizer.tokenize(list(places), self._settings.max_tokens)
+        return _TokenizedPool(pool.account, tokens, place_of)
+
+    def _encode_pool(self, pool: _TokenizedPool, backend: Backend, advance: Advance) -> Vectors:
+        account, tokens, place_of = pool
         lengths = [len(token.ids) for token in tokens]
         repeats = np.bincount(place_of)
         distinct = np.empty((len(tokens), self._dim), dtype=np.float32)
@@ -186,21 +207,38 @@ class EncodingRun:
             lambda rows: self._padder.pad(tokens, rows),
             deliver,
         )
-        vectors = distinct if len(tokens) == len(pool) else distinct[place_of]
+        vectors = distinct if len(tokens) == account.rows else distinct[place_of]
         self._check_finite(vectors)
-        self._duplicates += len(pool) - len(tokens)
-        self._tokens += sum(lengths)
-        for row, place in enumerate(place_of, self._rows):
+        account.duplicates = account.rows - len(tokens)
+        account.tokens = sum(lengths)
+        for row, place in enumerate(place_of, self.account.rows):
             if tokens[place].lost:
-                self._truncated.append(row)
-                self._tokens_lost += tokens[place].lost
+                account.truncated.append(row)
+                account.tokens_lost += tokens[place].lost
         return vectors
 
     def _check_finite(self, vectors: Vectors) -> None:
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            row = self._rows + int(np.argmin(finite))
+            row = self.account.rows + int(np.argmin(finite))
             raise InputError(
                 f"row {row}: the model gave a vector with NaN or infinite values; "
                 "its weights are damaged"
             )
+
+
+def _one_ahead(items: Iterator[Item], work: Callable[[Item], Result]) -> Iterator[Result]:
+    """The result of some work on each item, made for the next one while the last is being used."""
+    item = next(items, None)
+    if item is None:
+        return
+    result = work(item)
+    item = next(items, None)
+    if item is not None:
+        with ThreadPoolExecutor(1, "sbertkit-tokenize") as thread:
+            while item is not None:
+                future = thread.submit(work, item)
+                yield result
+                result = future.result()
+                item = next(items, None)
+    yield result

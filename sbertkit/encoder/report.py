@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +60,51 @@ class EncodeReport:
                 len(self.repaired),
                 self.rows,
             )
+
+
+@dataclass(slots=True)
+class Account:
+    """What encoding has met so far; the attributes are those of `EncodeReport`, and `tokens`.
+
+    Attributes:
+        tokens: That went through the model, padding not counted.
+    """
+
+    rows: int = 0
+    truncated: list[int] = field(default_factory=list)
+    tokens_lost: int = 0
+    blank: list[int] = field(default_factory=list)
+    repaired: list[int] = field(default_factory=list)
+    duplicates: int = 0
+    tokens: int = 0
+
+    def add(self, later: "Account") -> None:
+        """Takes in the account of the texts that followed, whose row numbers go on from ours."""
+        self.rows += later.rows
+        self.truncated += later.truncated
+        self.tokens_lost += later.tokens_lost
+        self.blank += later.blank
+        self.repaired += later.repaired
+        self.duplicates += later.duplicates
+        self.tokens += later.tokens
+
+    def report(self, seconds: float, tokens: int) -> EncodeReport:
+        """The report.
+
+        Args:
+            seconds: How long the call took.
+            tokens: That went through the model in that time.
+        """
+        return EncodeReport(
+            rows=self.rows,
+            truncated=tuple(self.truncated),
+            tokens_lost=self.tokens_lost,
+            blank=tuple(self.blank),
+            repaired=tuple(self.repaired),
+            duplicates=self.duplicates,
+            seconds=seconds,
+            tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
+        )
 
 
 def merged(reports: Sequence[EncodeReport]) -> EncodeReport:
