@@ -13,21 +13,22 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def track(label: str, total: int | None, *, shown: bool = True) -> Iterator[Advance]:
+def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -> Iterator[Advance]:
     """Yields a function to call with each number of items done.
 
     Args:
         label: What is being done, e.g. ``encoding``.
         total: Number of items, or ``None`` when it is not known.
+        done: Items of these that were done before.
         shown: ``False`` shows nothing.
     """
     if not shown:
         yield _silent
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        with _bar(label, total) as advance:
+        with _bar(label, total, done) as advance:
             yield advance
     else:
-        yield _line_writer(label, total)
+        yield _line_writer(label, total, done)
 
 
 def _silent(done: int) -> None:
@@ -35,7 +36,7 @@ def _silent(done: int) -> None:
 
 
 @contextmanager
-def _bar(label: str, total: int | None) -> Iterator[Advance]:
+def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -60,13 +61,13 @@ def _bar(label: str, total: int | None) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
+        task = progress.add_task(label, total=total, completed=done)
         yield lambda done: progress.advance(task, done)
 
 
-def _line_writer(label: str, total: int | None) -> Advance:
+def _line_writer(label: str, total: int | None, before: int) -> Advance:
     started = last = time.monotonic()
-    finished = 0
+    finished = before
 
     def advance(done: int) -> None:
         nonlocal last, finished
@@ -75,7 +76,7 @@ def _line_writer(label: str, total: int | None) -> Advance:
         if now - last < _SECONDS_BETWEEN_LINES:
             return
         last = now
-        rate = finished / (now - started)
+        rate = (finished - before) / (now - started)
         of_total = "" if total is None else f" of {total:,}"
         left = "" if total is None else f", {(total - finished) / rate:,.0f} s left"
         sys.stderr.write(f"{label}: {finished:,}{of_total}, {rate:,.0f}/s{left}\n")

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
+from sbertkit.cli.options import (
+    LoadEncoder,
+    encoder_options,
+    quiet_option,
+    read_options,
+    resume_option,
+)
 from sbertkit.cli.output import print_line, without_controls
 from sbertkit.errors import InputError
 
@@ -25,9 +31,15 @@ _FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|md|gz)")
 @click.option("-o", "--output", required=True, metavar="OUT", help="A .npy or .parquet file.")
 @encoder_options
 @read_options
+@resume_option
 @quiet_option
 def encode(
-    source: str, output: str, load_encoder: LoadEncoder, read: "ReadOptions", quiet: bool
+    source: str,
+    output: str,
+    load_encoder: LoadEncoder,
+    read: "ReadOptions",
+    resume: bool,
+    quiet: bool,
 ) -> None:
     """Encode a corpus to a file of vectors.
 
@@ -39,10 +51,13 @@ def encode(
     Example:
       sbertkit encode sentences.txt -o sentences.npy
       sbertkit encode corpus.jsonl.gz -o corpus.parquet --model intfloat/e5-small-v2
+      sbertkit encode corpus.jsonl.gz -o corpus.parquet --resume
     """
     from sbertkit.encoder import encode_corpus
 
-    report = encode_corpus(load_encoder, source, output, read=read, progress=not quiet)
+    report = encode_corpus(
+        load_encoder, source, output, read=read, progress=not quiet, resume=resume
+    )
     print_line(
         f"{report.rows:,} vectors in {without_controls(output)} ({report.seconds:.1f} s, "
         f"{report.tokens_per_second:,.0f} tokens/s)"

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
+from sbertkit.cli.options import (
+    LoadEncoder,
+    encoder_options,
+    quiet_option,
+    read_options,
+    resume_option,
+)
 from sbertkit.cli.output import json_line, print_facts, print_line, without_controls
 
 if TYPE_CHECKING:
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
 @read_options
+@resume_option
 @quiet_option
 def index(
     corpus: str,
@@ -48,6 +55,7 @@ def index(
     clusters: int | None,
     with_encoder: bool,
     read: "ReadOptions",
+    resume: bool,
     quiet: bool,
 ) -> None:
     """Build a search index over CORPUS.
@@ -78,6 +86,7 @@ def index(
         read=read,
         progress=not quiet,
         with_encoder=with_encoder,
+        resume=resume,
     ) as built:
         facts = built.info()
     print_line(

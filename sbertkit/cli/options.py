@@ -30,6 +30,11 @@ device_option = click.option(
 trust_option = click.option(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
 )
+resume_option = click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with what a killed run has done; keep what this one does if it is interrupted.",
+)
 quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
 measure_option = click.option(
     "--measure",

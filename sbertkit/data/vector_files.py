@@ -1,8 +1,10 @@
 """Vectors with their ids to a file, part by part: .npy or Parquet."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -10,49 +12,68 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_file
+from sbertkit.data.part_log import PartLog
 from sbertkit.errors import InputError, MissingDependency
-from sbertkit.storage import foreign_errors, staged_file, storage_errors
+from sbertkit.lock import writer_lock
+from sbertkit.storage import (
+    foreign_errors,
+    made_parents,
+    storage_errors,
+    sync_file,
+    sync_folder,
+)
 
 Vectors = npt.NDArray[np.float32]
-
-
-class VectorWriter(Protocol):
-    """Takes the rows of a file in order."""
-
-    def write(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-        """Adds rows: ids and texts (n), vectors (n, dim) float32."""
-        ...
 
 
 class NpyWriter:
     """Writes a float32 matrix as .npy without knowing beforehand how many rows it will have.
 
     Args:
-        file: A file opened for writing bytes, at its start.
+        path: The file; what is in it after the rows that are there already is cut off.
         dim: Size of a row.
+        rows: Rows that are there already.
+
+    Raises:
+        InputError: There are fewer.
     """
 
-    def __init__(self, file: IO[bytes], dim: int) -> None:
-        self._file = file
-        self._dim = dim
+    def __init__(self, path: Path, dim: int, rows: int = 0) -> None:
         self.rows = 0
-        self._write_header()
-
-    def write(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-        """Adds rows; ids and texts have no place in this format."""
-        del ids, texts
-        self.append(vectors)
+        self._dim = dim
+        self._file: IO[bytes] = path.open("r+b" if rows else "wb")
+        try:
+            self._write_header()
+            end = self._file.tell() + rows * dim * 4
+            if self._file.seek(0, os.SEEK_END) < end:
+                raise InputError(f"{path} has fewer than {rows} rows; begin anew without resume")
+            self._file.seek(self._file.truncate(end))
+        except BaseException:
+            self.close()
+            raise
+        self.rows = rows
 
     def append(self, vectors: Vectors) -> None:
         """Adds rows (n, dim)."""
         self._file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
         self.rows += len(vectors)
 
+    def sync(self) -> None:
+        """Puts all rows on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
     def finish(self) -> None:
-        """Writes the true number of rows into the header, and out what is still in memory."""
+        """Writes the true number of rows into the header, puts all on the disk and closes."""
         self._file.seek(0)
         self._write_header()
-        self._file.flush()
+        self.sync()
+        self._file.close()
+
+    def close(self) -> None:
+        """Closes the file as it is."""
+        with suppress(OSError):  # what is still in memory belongs to a file that is given up
+            self._file.close()
 
     def _write_header(self) -> None:
         # NumPy leaves room in the header for the first dimension to grow, so that its length stays.
@@ -62,37 +83,45 @@ class NpyWriter:
         )
 
 
-class _GuardedWriter:
-    """Another writer whose failures name the file that the caller wants, not the temporary one."""
+class _Parts(Protocol):
+    """Keeps parts in a folder until they become a file there."""
 
-    def __init__(self, writer: VectorWriter, path: Path) -> None:
-        self._writer = writer
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+        """Puts a part on the disk."""
+        ...
+
+    def finish(self) -> Path:
+        """The file."""
+        ...
+
+    def close(self) -> None:
+        """Frees what it holds."""
+        ...
+
+
+class VectorWriter:
+    """Takes the rows of a file in order, part by part.
+
+    Attributes:
+        log: The parts that are on the disk.
+    """
+
+    def __init__(self, parts: _Parts, log: PartLog, path: Path) -> None:
+        self.log = log
+        self._parts = parts
         self._path = path
 
-    def write(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-        """Adds rows."""
-        with storage_errors(self._path):
-            self._writer.write(ids, texts, vectors)
-
-
-class _ParquetWriter:
-    """Writes the columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
-
-    def __init__(self, pyarrow: Any, writer: Any, schema: Any) -> None:
-        self._pyarrow = pyarrow
-        self._writer = writer
-        self._schema = schema
-
-    def write(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-        """Adds rows as one row group."""
-        pyarrow = self._pyarrow
-        flat = pyarrow.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-        columns = [
-            pyarrow.array(ids, pyarrow.string()),
-            pyarrow.array(texts, pyarrow.string()),
-            pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
-        ]
-        self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
+    def write(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        vectors: Vectors,
+        note: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Adds a part: ids and texts (n), vectors (n, dim) float32, a note for the log."""
+        with storage_errors(self._path):  # which name the file that the caller wants
+            self._parts.append(ids, texts, vectors)
+            self.log.add(list(zip(ids, texts, strict=True)), note or {})
 
 
 def vector_file(path: str | os.PathLike[str]) -> Path:
@@ -102,58 +131,146 @@ def vector_file(path: str | os.PathLike[str]) -> Path:
         InputError: Another name, or something that is no regular file.
     """
     target = output_file(path)
-    if target.suffix.lower() not in _WRITERS:
-        raise InputError(f"{path}: expected a name that ends in {' or '.join(sorted(_WRITERS))}")
+    if target.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path}: expected a name that ends in {' or '.join(sorted(_FORMATS))}")
     return target
 
 
 @contextmanager
-def open_vector_writer(path: str | os.PathLike[str], dim: int) -> Iterator[VectorWriter]:
+def open_vector_writer(
+    path: str | os.PathLike[str],
+    dim: int,
+    *,
+    job: Mapping[str, Any] | None = None,
+    resume: bool = False,
+) -> Iterator[VectorWriter]:
     """A writer of the format that the name tells; the file appears when the block ends well.
+
+    Until then its parts are in a hidden folder beside it, which a killed process leaves behind.
 
     Args:
         path: A name that ends in ``.npy`` or ``.parquet``.
         dim: Size of a vector.
+        job: What decides the vectors besides the texts; see `PartLog`.
+        resume: Go on with what such a process has left, and leave what this one has done if the
+            block fails.
 
     Raises:
-        InputError: Another name.
-        StorageError: The disk is full or a permission is missing.
+        InputError: Another name, or what is left is of another job.
+        StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(path)
-    write = _WRITERS[target.suffix.lower()]
     with (
         storage_errors(target),
-        staged_file(target) as staged,
-        write(staged, dim) as writer,
-        foreign_errors(),
+        made_parents(target),
+        writer_lock(target),
+        _parts_folder(target, resume=resume) as folder,
     ):
-        yield _GuardedWriter(writer, target)
+        log = PartLog(folder / "parts.jsonl", {"dim": dim, **(job or {})})
+        try:
+            parts = _FORMATS[target.suffix.lower()](folder, dim, log)
+            try:
+                with foreign_errors():
+                    yield VectorWriter(parts, log, target)
+                finished = parts.finish()
+            finally:
+                parts.close()
+        finally:
+            log.close()
+        finished.replace(target)
+        sync_folder(target.parent)
 
 
 @contextmanager
-def _npy_writer(path: Path, dim: int) -> Iterator[VectorWriter]:
-    with path.open("wb") as file:
-        writer = NpyWriter(file, dim)
-        yield writer
-        writer.finish()
-
-
-@contextmanager
-def _parquet_writer(path: Path, dim: int) -> Iterator[VectorWriter]:
+def _parts_folder(target: Path, *, resume: bool) -> Iterator[Path]:
+    folder = target.with_name(f".{target.name}.parts")
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
-    schema = pyarrow.schema(
-        [
-            ("id", pyarrow.string()),
-            ("text", pyarrow.string()),
-            ("vector", pyarrow.list_(pyarrow.float32(), dim)),
+        folder.mkdir(exist_ok=True)
+        yield folder
+    except BaseException:
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class _NpyParts:
+    """One file that grows; ids and texts have no place in this format."""
+
+    def __init__(self, folder: Path, dim: int, log: PartLog) -> None:
+        self._path = folder / "vectors.npy"
+        self._writer = NpyWriter(self._path, dim, log.rows)
+
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+        """See `_Parts`."""
+        del ids, texts
+        self._writer.append(vectors)
+        self._writer.sync()
+
+    def finish(self) -> Path:
+        """See `_Parts`."""
+        self._writer.finish()
+        return self._path
+
+    def close(self) -> None:
+        """See `_Parts`."""
+        self._writer.close()
+
+
+class _ParquetParts:
+    """A file for each part, columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
+
+    def __init__(self, folder: Path, dim: int, log: PartLog) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
+        self._pyarrow: Any = pyarrow
+        self._folder = folder
+        self._next = count(len(log.parts))
+        self._schema = pyarrow.schema(
+            [
+                ("id", pyarrow.string()),
+                ("text", pyarrow.string()),
+                ("vector", pyarrow.list_(pyarrow.float32(), dim)),
+            ]
+        )
+
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+        """See `_Parts`."""
+        pyarrow = self._pyarrow
+        flat = pyarrow.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+        columns = [
+            pyarrow.array(ids, pyarrow.string()),
+            pyarrow.array(texts, pyarrow.string()),
+            pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
         ]
-    )
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        yield _ParquetWriter(pyarrow, writer, schema)
+        path = self._part(next(self._next))
+        with self._writer(path) as writer:
+            writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
+        sync_file(path)
+
+    def finish(self) -> Path:
+        """See `_Parts`."""
+        path = self._folder / "vectors.parquet"
+        with self._writer(path) as writer:
+            for number in range(next(self._next)):
+                part = self._part(number)
+                writer.write_table(self._pyarrow.parquet.read_table(part, memory_map=True))
+        sync_file(path)
+        return path
+
+    def close(self) -> None:
+        """See `_Parts`."""
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"{number:08d}.parquet"
+
+    def _writer(self, path: Path) -> Any:
+        return self._pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
 
 
-_WRITERS = {".npy": _npy_writer, ".parquet": _parquet_writer}
+_FORMATS: dict[str, Any] = {".npy": _NpyParts, ".parquet": _ParquetParts}

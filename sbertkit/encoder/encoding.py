@@ -136,8 +136,7 @@ class EncodingRun:
         if total is None:
             total = length_of(texts)
         self._tokens_before = self.account.tokens
-        with track("encoding", total, shown=progress) as advance:
-            advance(self.account.rows)
+        with track("encoding", total, done=self.account.rows, shown=progress) as advance:
             for pool in _one_ahead(self._pools(texts), self._tokenize):
                 texts_so_far = self.account.rows + pool.account.rows
                 backend = self._choose_backend(max(total or 0, texts_so_far))

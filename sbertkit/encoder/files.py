@@ -2,15 +2,15 @@
 
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import chain
 
-from sbertkit.data import Document, ReadOptions, ReadReport, read_corpus
+from sbertkit.data import ReadOptions, ReadReport, read_corpus
 from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.report import EncodeReport
+from sbertkit.encoder.report import Account, EncodeReport
 from sbertkit.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -25,10 +25,12 @@ def encode_corpus(
     *,
     read: ReadOptions = _DEFAULT,
     progress: bool = False,
+    resume: bool = False,
 ) -> EncodeReport:
     """Writes the vector of every document, in order, and gives the report on them.
 
-    Blank documents keep their row. The file appears only when all went well.
+    Blank documents keep their row. The file appears only when all went well; what a killed process
+    has done stays beside it and is gone on with by `resume`, to the same file.
 
     Args:
         encoder: The encoder, or a function that loads it, which is called when the first document
@@ -37,10 +39,13 @@ def encode_corpus(
         output: ``.npy`` (a float32 matrix) or ``.parquet`` (columns id, text, vector).
         read: How the corpus is read.
         progress: Show progress on standard error.
+        resume: Go on with what an interrupted call has done, if there is any, and keep what this
+            one has done if it is interrupted.
 
     Raises:
-        InputError: The corpus or the output's name is refused, or there is no document.
-        StorageError: The disk is full or a permission is missing.
+        InputError: The corpus or the output's name is refused, there is no document, or what is to
+            be gone on with was made from another corpus or by another encoder.
+        StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(output)
     with suppress(OSError):
@@ -52,18 +57,15 @@ def encode_corpus(
     if first is None:
         raise InputError(f"{source} has no documents to encode")
     loaded = encoder if isinstance(encoder, Encoder) else encoder()
-    waiting: deque[Document] = deque()
-
-    def texts() -> Iterator[str]:
-        for document in chain([first], documents):
-            waiting.append(document)
-            yield document.text
-
     run = loaded.start_run()
-    with open_vector_writer(output, loaded.dim) as writer:
-        for vectors in run.vectors(texts(), progress=progress):
-            rows = [waiting.popleft() for _ in range(len(vectors))]
-            writer.write([row.id for row in rows], [row.text for row in rows], vectors)
+    job = {"encoder": loaded.fingerprint, "precision": loaded.precision}
+    with open_vector_writer(output, loaded.dim, job=job, resume=resume) as writer:
+        for part in writer.log.parts:
+            run.account.add(Account(**part.note))
+        rows = ((document.id, document.text) for document in chain([first], documents))
+        for vectors in run.vectors(writer.log.texts(rows), progress=progress):
+            ids, texts = zip(*writer.log.drawn(len(vectors)), strict=True)
+            writer.write(ids, texts, vectors, asdict(run.pool))
     for message in report.warnings():
         logger.warning("%s: %s", source, message)
     return run.report()

@@ -5,7 +5,8 @@ Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,20 +52,28 @@ class Neighbours(NamedTuple):
     scores: npt.NDArray[np.float32]
 
 
-def write_vectors(path: Path, pools: Iterable[Vectors], dim: int) -> None:
+def write_vectors(
+    path: Path,
+    pools: Iterable[Vectors],
+    dim: int,
+    *,
+    rows: int = 0,
+    written: Callable[[int], None] = lambda _: None,
+) -> None:
     """Writes unit rows as .npy, pool by pool, with memory for one pool.
 
     Args:
         path: The file.
         pools: Arrays (n, dim); their rows are scaled to unit length.
         dim: Size of a row.
+        rows: Rows that are in the file already and stay.
+        written: Called with the number of rows of each pool once they are on the disk.
 
     Raises:
         InputError: A row is zero or not finite, so that it has no direction.
         StorageError: The disk is full or a permission is missing.
     """
-    with storage_errors(path), path.open("wb") as file:
-        writer = NpyWriter(file, dim)
+    with storage_errors(path), closing(NpyWriter(path, dim, rows)) as writer:
         for pool in pools:
             norms = np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)
             usable = np.isfinite(norms) & (norms > 0)
@@ -75,6 +84,8 @@ def write_vectors(path: Path, pools: Iterable[Vectors], dim: int) -> None:
                     "direction; the model does not suit it"
                 )
             writer.append((pool / norms).astype(np.float32))
+            writer.sync()
+            written(len(pool))
         writer.finish()
 
 

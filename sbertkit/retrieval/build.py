@@ -3,8 +3,8 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from sbertkit.data import (
     documents_from,
     read_corpus,
 )
+from sbertkit.data.part_log import PartLog
 from sbertkit.data.streams import STDIN, source_name
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.report import Account
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
 from sbertkit.lock import writer_lock
@@ -25,7 +27,13 @@ from sbertkit.progress import track
 from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.manifest import EncoderEntry, FileEntry, Manifest, SegmentEntry
-from sbertkit.retrieval.target import check_target, generation_of, new_segment, sync_build
+from sbertkit.retrieval.target import (
+    PARTS_FILE,
+    check_target,
+    generation_of,
+    new_segment,
+    sync_build,
+)
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
 logger = logging.getLogger(__name__)
@@ -44,6 +52,8 @@ class BuildOptions:
         read: How the corpus is read.
         progress: Whether progress is shown on standard error.
         with_encoder: Whether the index carries its encoder, where that can be exported.
+        resume: Whether to go on with what a killed build has encoded, and to keep what this one has
+            if it is interrupted.
     """
 
     kind: str = "auto"
@@ -52,6 +62,7 @@ class BuildOptions:
     read: ReadOptions = field(default_factory=ReadOptions)
     progress: bool = False
     with_encoder: bool = True
+    resume: bool = False
 
     def __post_init__(self) -> None:
         check_kind(self.kind, self.clusters)
@@ -83,7 +94,7 @@ def build_index(
     with made_parents(path), writer_lock(path), storage_errors(path):
         # What is there is looked at again, now that nobody else can change it.
         check_target(path)
-        with new_segment(path) as folder:
+        with new_segment(path, resume=options.resume) as folder:
             manifest = _write_segment(corpus, encoder, folder, path, options)
             sync_build(folder)
             manifest.commit(folder.parent.parent)
@@ -103,7 +114,7 @@ def _write_segment(
     kind = choose_kind(options.kind, count, options.clusters)
     with foreign_errors():
         loaded = encoder()
-    truncated = _encode(loaded, database, folder / VECTORS_FILE, count, options)
+    truncated = _encode(loaded, database, folder, count, options)
     parameters = kind.parameters(count, options.clusters)
     VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
     exported = carry_encoder(loaded, root, folder.name) if options.with_encoder else None
@@ -150,16 +161,26 @@ def _stage(corpus: Corpus, database: Path, options: BuildOptions) -> int:
 
 
 def _encode(
-    encoder: Encoder, database: Path, target: Path, count: int, options: BuildOptions
+    encoder: Encoder, database: Path, folder: Path, count: int, options: BuildOptions
 ) -> int:
     """Second pass: writes the vectors of all staged texts; gives the number of cut texts."""
-    store = DocumentStore(database)
-    try:
+    job = {"dim": encoder.dim, "encoder": encoder.fingerprint, "precision": encoder.precision}
+    with (
+        closing(DocumentStore(database)) as store,
+        closing(PartLog(folder / PARTS_FILE, job)) as log,
+    ):
         run = encoder.start_run()
-        pools = foreign_items(run.vectors(store.texts(), total=count, progress=options.progress))
-        write_vectors(target, pools, encoder.dim)
-    finally:
-        store.close()
+        for part in log.parts:
+            run.account.add(Account(**part.note))
+        texts = log.texts(("", text) for text in store.texts())
+        write_vectors(
+            folder / VECTORS_FILE,
+            foreign_items(run.vectors(texts, total=count, progress=options.progress)),
+            encoder.dim,
+            rows=log.rows,
+            written=lambda rows: log.add(log.drawn(rows), asdict(run.pool)),
+        )
+    (folder / PARTS_FILE).unlink()
     return len(run.report().truncated)
 
 

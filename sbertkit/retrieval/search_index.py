@@ -62,6 +62,7 @@ class SearchIndex:
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
         with_encoder: bool = True,
+        resume: bool = False,
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
 
@@ -81,12 +82,14 @@ class SearchIndex:
             progress: Show progress on standard error.
             with_encoder: Put the encoder into the folder as one graph, where it can be exported, so
                 that `open` and queries need neither the model nor torch.
+            resume: Go on with what a killed build at `path` has encoded, if there is any, and keep
+                what this one has encoded if it is interrupted.
 
         Raises:
             InputError: The corpus, the path or an argument is refused.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        options = BuildOptions(kind, recall, clusters, read, progress, with_encoder)
+        options = BuildOptions(kind, recall, clusters, read, progress, with_encoder, resume)
         loaded: list[Encoder] = []
 
         def load() -> Encoder:

@@ -7,8 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
+from sbertkit.index import VECTORS_FILE
 from sbertkit.retrieval.manifest import ENCODER_FOLDER, SEGMENTS_FOLDER, is_index, read_manifest
 from sbertkit.storage import storage_errors, sync_folder, sync_tree
+
+PARTS_FILE = "parts.jsonl"
+"""In the folder of a segment that is being built: which of its vectors are on the disk."""
 
 
 def check_target(path: Path) -> None:
@@ -39,31 +43,60 @@ def check_target(path: Path) -> None:
 
 
 @contextmanager
-def new_segment(path: Path) -> Iterator[Path]:
-    """Yields the empty folder of a new segment; when the block ends well, the index is at `path`.
+def new_segment(path: Path, *, resume: bool = False) -> Iterator[Path]:
+    """Yields the folder of a new segment; when the block ends well, the index is at `path`.
 
     The block puts the segment's files there and commits a manifest two folders above. Where nothing
     was, all that happens beside `path` under another name. When the block fails, what it wrote goes
     again.
+
+    Args:
+        path: The index folder.
+        resume: Whether the folder, else empty, holds the vectors that an interrupted build has
+            written with the log of them, and whether these stay when the block fails.
     """
     fresh = not path.exists()
     root = path.with_name(f".{path.name}.building") if fresh else path
-    if fresh:
+    left = _interrupted(root) if resume else None
+    if left is not None:
+        _keep_vectors(left)
+    elif fresh:
         shutil.rmtree(root, ignore_errors=True)
     else:
         sweep(path)
     generation = 1 if fresh else _next_generation(path)
     folder = root / SEGMENTS_FOLDER / f"{generation:06d}-{os.urandom(4).hex()}"
     try:
-        folder.mkdir(parents=True)
+        if left is None:
+            folder.mkdir(parents=True)
+        else:
+            left.rename(folder)
         yield folder
         if fresh:
             root.replace(path)
             sync_folder(path.parent)
     except BaseException:
-        _undo(root, folder, fresh)
+        if not (resume and (folder / PARTS_FILE).exists()):
+            _undo(root, folder, fresh)
         raise
     sweep(path)
+
+
+def _interrupted(root: Path) -> Path | None:
+    """The folder of a segment that no manifest names, whose encoding was begun."""
+    named: set[str] = set()
+    with suppress(InputError):
+        named = {segment.id for segment in read_manifest(root).segments}
+    begun = (log.parent for log in (root / SEGMENTS_FOLDER).glob(f"*/{PARTS_FILE}"))
+    return max((folder for folder in begun if folder.name not in named), default=None)
+
+
+def _keep_vectors(folder: Path) -> None:
+    """Removes all that an interrupted build has written besides its vectors."""
+    for file in folder.iterdir():
+        if file.name not in (VECTORS_FILE, PARTS_FILE):
+            file.unlink()
+    shutil.rmtree(folder.parent.parent / ENCODER_FOLDER / folder.name, ignore_errors=True)
 
 
 def generation_of(folder: Path) -> int:

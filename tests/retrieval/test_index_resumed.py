@@ -1,0 +1,113 @@
+"""Builds that are interrupted and gone on with."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from index_cases import contents, documents, ids_of, state
+
+from sbertkit import Encoder, SearchIndex
+from sbertkit.encoder import encoding
+from sbertkit.errors import InputError
+
+OLD, NEW = documents(5, "old"), documents(500, "new")
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_POOL_TEXTS", 100)
+
+
+def interrupt(encoder: Encoder, path: Path, pools: int, *, resume: bool = True) -> None:
+    """A build that is interrupted after so many pools."""
+    run = encoding.EncodingRun.vectors
+
+    def stopping(
+        self: encoding.EncodingRun, *arguments: object, **named: object
+    ) -> Iterator[object]:
+        for number, vectors in enumerate(run(self, *arguments, **named)):  # type: ignore[arg-type]
+            if number == pools:
+                raise KeyboardInterrupt
+            yield vectors
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding.EncodingRun, "vectors", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            SearchIndex.build(NEW, encoder, path, resume=resume)
+
+
+def rows_encoded(encoder: Encoder, path: Path, corpus: list[tuple[str, str]] = NEW) -> list[int]:
+    """Goes on with a build; the rows that went through the encoder."""
+    rows: list[int] = []
+    clean = encoding.EncodingRun._clean
+
+    def noting(self: encoding.EncodingRun, text: object, row: int, account: object) -> str:
+        rows.append(row)
+        return clean(self, text, row, account)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding.EncodingRun, "_clean", noting)
+        SearchIndex.build(corpus, encoder, path, resume=True).close()
+    return rows
+
+
+@pytest.mark.parametrize("there_already", [False, True])
+@pytest.mark.parametrize("pools", [0, 2, 4])
+def test_a_resumed_build_encodes_only_the_rest(
+    tiny_encoder: Encoder, tmp_path: Path, there_already: bool, pools: int
+) -> None:
+    path, whole = tmp_path / "index", tmp_path / "whole"
+    if there_already:
+        SearchIndex.build(OLD, tiny_encoder, path).close()
+    interrupt(tiny_encoder, path, pools)
+    if there_already:
+        assert state(path, tiny_encoder) == ids_of(OLD)
+    else:
+        assert not path.exists()
+    assert rows_encoded(tiny_encoder, path) == list(range(100 * pools, 500))
+    assert state(path, tiny_encoder) == ids_of(NEW)
+    SearchIndex.build(NEW, tiny_encoder, whole).close()
+    (found,), (expected,) = (list(at.glob("segments/*/vectors.npy")) for at in (path, whole))
+    assert found.read_bytes() == expected.read_bytes()
+    assert sorted(left.name for left in tmp_path.iterdir()) == ["index", "whole"]
+    assert {len(list((path / part).iterdir())) for part in ("segments", "encoder")} == {1}
+    assert not list(path.rglob("parts.jsonl"))
+
+
+@pytest.mark.parametrize("there_already", [False, True])
+def test_without_resume_an_interrupted_build_leaves_nothing(
+    tiny_encoder: Encoder, tmp_path: Path, there_already: bool
+) -> None:
+    path = tmp_path / "index"
+    if there_already:
+        SearchIndex.build(OLD, tiny_encoder, path).close()
+    before = contents(tmp_path)
+    interrupt(tiny_encoder, path, 2, resume=False)
+    assert contents(tmp_path) == before
+
+
+def test_a_build_that_does_not_resume_begins_anew(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    interrupt(tiny_encoder, tmp_path / "index", 2)
+    SearchIndex.build(OLD, tiny_encoder, tmp_path / "index").close()
+    assert state(tmp_path / "index", tiny_encoder) == ids_of(OLD)
+    assert [left.name for left in tmp_path.iterdir()] == ["index"]
+
+
+def test_another_corpus_or_encoder_is_refused_and_nothing_is_lost(
+    tiny_encoder: Encoder, tiny_bert: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    interrupt(tiny_encoder, path, 3)
+    other = Encoder.load(tiny_bert, pooling="cls", device="cpu")
+    with pytest.raises(InputError, match=r"has encoder '\w+', this one '\w+'; [^\n]*--resume"):
+        SearchIndex.build(NEW, other, path, resume=True)
+    changed = [*NEW[:150], ("x", "something else"), *NEW[151:]]
+    with pytest.raises(InputError, match=r"rows 101 to 200 are not those[^\n]*corpus has changed"):
+        SearchIndex.build(changed, tiny_encoder, path, resume=True)
+    with pytest.raises(InputError, match="id"):
+        SearchIndex.build([("a", "b"), ("a", "c")], tiny_encoder, path, resume=True)
+    assert rows_encoded(tiny_encoder, path) == list(range(300, 500))
+
+
+def test_to_resume_what_was_never_begun_is_to_begin(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    assert rows_encoded(tiny_encoder, tmp_path / "index") == list(range(500))
