@@ -1,6 +1,7 @@
 """An encoder behind which stands a torch network: its fingerprint, and which backend runs it."""
 
 import logging
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,7 @@ class TorchSource:
         self._torch: Backend | None = None
         self._graph: Backend | None = None
         self._graph_allowed = options.backend != "torch"
+        self._choosing = threading.RLock()
         self._check_choice()
 
     @property
@@ -119,11 +121,12 @@ class TorchSource:
 
     def precision(self, encoder: Encoder) -> str:
         """What it computes in; ``auto`` is decided at the first call, once a machine and model."""
-        if self._precision == "auto":
-            from sbertkit.encoder.graphs.choosing import choose_precision
+        with self._choosing:
+            if self._precision == "auto":
+                from sbertkit.encoder.graphs.choosing import choose_precision
 
-            self._precision = choose_precision(encoder, self.device)
-        return self._precision
+                self._precision = choose_precision(encoder, self.device)
+            return self._precision
 
     def backend(self, encoder: Encoder, texts: int) -> Backend:
         """The backend for a job.
@@ -134,19 +137,21 @@ class TorchSource:
             encoder: The encoder that this is the source of.
             texts: How many texts there are at least.
         """
-        if self._graph is None and self._graph_serves(encoder, texts):
-            self._graph = self._open_graph(encoder)
-        if self._graph is not None:
-            return self._graph
-        if self._torch is None:
-            self._torch = TorchBackend(self.network, self._device, self.precision(encoder))
-        return self._torch
+        with self._choosing:
+            if self._graph is None and self._graph_serves(encoder, texts):
+                self._graph = self._open_graph(encoder)
+            if self._graph is not None:
+                return self._graph
+            if self._torch is None:
+                self._torch = TorchBackend(self.network, self._device, self.precision(encoder))
+            return self._torch
 
     def graph_folder(self, encoder: Encoder) -> Path:
         """See `Encoder.graph_folder`."""
         from sbertkit.encoder.graphs.cache import cached_folder
 
-        return cached_folder(encoder, "fp32")
+        with self._choosing:
+            return cached_folder(encoder, "fp32")
 
     def weights_changed(self) -> None:
         """Forgets graphs and half-precision copies of weights that training has changed."""

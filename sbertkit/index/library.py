@@ -1,5 +1,7 @@
 """The one place where faiss is imported, with a check that a single build of it is installed."""
 
+import os
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
@@ -26,7 +28,15 @@ def load_faiss() -> Any:
         raise MissingDependency(
             'the index needs faiss: pip install "sbertkit[cpu]" (or "sbertkit[gpu]")'
         ) from error
+    _survive_forks(faiss)
     return faiss
+
+
+@cache
+def _survive_forks(faiss: Any) -> None:
+    """Lets forked processes search with one thread: those of OpenMP end in a fork, unnoticed."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
 
 
 def _is_installed(name: str) -> bool:

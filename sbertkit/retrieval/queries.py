@@ -1,5 +1,7 @@
 """What is asked of an index: queries as unit vectors, and how many hits."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,7 +39,47 @@ def as_matrix(rows: Any) -> Vectors:
     return np.ascontiguousarray(unit_rows(matrix), dtype=np.float32)
 
 
-def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vectors:
+class QueryEncoder:
+    """Encodes queries and remembers the vectors of the last ones; safe to share between threads.
+
+    Args:
+        encoder: The encoder.
+        remembered: How many vectors are kept, those that were used last.
+    """
+
+    def __init__(self, encoder: Encoder, remembered: int = 1_024) -> None:
+        self.dim = encoder.dim
+        self._encoder = encoder
+        self._remembered = remembered
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors (n, dim) of texts.
+
+        Raises:
+            InputError: A blank text.
+        """
+        for number, text in enumerate(texts, 1):
+            if is_blank(text):
+                raise InputError(f"query {number} is blank; give it some words")
+        with self._lock:
+            known = {text: self._vectors[text] for text in texts if text in self._vectors}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, self._encoder.encode(new, kind="query"), strict=True))
+        with self._lock:
+            for text in texts[-self._remembered :]:
+                self._vectors[text] = known[text].copy()  # not a view that keeps all the others
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > self._remembered:
+                self._vectors.popitem(last=False)
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        return np.stack([known[text] for text in texts])
+
+
+def query_vectors(queries: Sequence[Query] | Vectors, encoder: QueryEncoder) -> Vectors:
     """Unit vectors (q, dim) of texts, which go through the encoder, or of vectors.
 
     Raises:
@@ -53,7 +95,7 @@ def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vecto
     if not isinstance(queries, np.ndarray):
         queries = list(queries)
     if all(isinstance(query, str) for query in queries):
-        vectors = as_matrix(_encode([str(query) for query in queries], encoder))
+        vectors = as_matrix(encoder.encode([str(query) for query in queries]))
     else:
         vectors = as_matrix(queries)
     if vectors.shape[1] != encoder.dim:
@@ -61,10 +103,3 @@ def query_vectors(queries: Sequence[Query] | Vectors, encoder: Encoder) -> Vecto
             f"the index has vectors of size {encoder.dim}, the query has size {vectors.shape[1]}"
         )
     return vectors
-
-
-def _encode(texts: list[str], encoder: Encoder) -> Vectors:
-    for number, text in enumerate(texts, 1):
-        if is_blank(text):
-            raise InputError(f"query {number} is blank; give it some words")
-    return encoder.encode(texts, kind="query")

@@ -22,7 +22,7 @@ from sbertkit.retrieval.opening import (
     load_encoder,
     open_segments,
 )
-from sbertkit.retrieval.queries import Query, query_vectors
+from sbertkit.retrieval.queries import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.results import Hit, IndexInfo, Problem
 
 Vectors = npt.NDArray[np.float32]
@@ -47,6 +47,7 @@ class SearchIndex:
         self.encoder = encoder
         self._manifest = manifest
         self._segments = tuple(segments)
+        self._queries = QueryEncoder(encoder)
         self._closed = False
 
     @classmethod
@@ -180,7 +181,7 @@ class SearchIndex:
         if mode not in _MODES:
             raise InputError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         self._check_open()
-        vectors = query_vectors(queries, self.encoder)
+        vectors = query_vectors(queries, self._queries)
         if not len(vectors):
             return []
         found = [segment.vectors.search(vectors, k, exact=exact) for segment in self._segments]

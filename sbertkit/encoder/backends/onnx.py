@@ -1,6 +1,5 @@
 """The onnxruntime backend: one graph for everything from token ids to the vector, on the CPU."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
-from sbertkit.encoder.backends.streams import run_streams
+from sbertkit.encoder.backends.streams import run_streams, usable_cores
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError, MissingDependency
 
@@ -60,13 +59,6 @@ class OnnxBackend:
             raise _refusal(self._graph, error) from error
         result: Vectors = vectors
         return result
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def import_onnxruntime() -> Any:

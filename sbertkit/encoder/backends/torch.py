@@ -1,6 +1,7 @@
 """The torch backend: CPU with one single-thread stream a core, CUDA or MPS with one stream."""
 
 import copy
+import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -61,6 +62,7 @@ class TorchBackend:
         network = network.to(device)
         self._network = network if precision == "fp32" else _lowered(network, precision)
         self._device = device
+        self._process = os.getpid()
         self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
 
     def run(
@@ -74,13 +76,19 @@ class TorchBackend:
         def run_one(rows: npt.NDArray[np.int64]) -> None:
             deliver(rows, self._embed(pad(rows)))
 
-        threads = torch.get_num_threads()
-        if self._device.type != "cpu" or len(plan) < 2 * threads:
+        if self._device.type != "cpu":
             run_streams(run_one, plan, 1)
+            return
+        if os.getpid() != self._process:
+            # OpenMP's threads do not survive a fork, and waiting for them never ends.
+            torch.set_num_threads(1)
+        threads = torch.get_num_threads()
+        if len(plan) < 2 * threads:
+            run_streams(run_one, plan, 1, cores=threads)
             return
         # One thread a batch keeps every core busy without the waits of a shared matrix product.
         try:
-            run_streams(run_one, plan, threads, partial(torch.set_num_threads, 1))
+            run_streams(run_one, plan, threads, initializer=partial(torch.set_num_threads, 1))
         finally:
             # The count of some math libraries is global, so that the streams have changed it here.
             torch.set_num_threads(threads)
