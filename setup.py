@@ -4,6 +4,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
+OPENVINO = ["openvino>=2025.2"]
 CPU = ["faiss-cpu>=1.15", "onnx>=1.17", "onnxruntime>=1.20"]
 GPU = ["faiss-gpu>=1.15"]
 MTEB = ["mteb>=2.0"]
@@ -46,11 +47,13 @@ setup(
     ],
     extras_require={
         "cpu": CPU,
+        "openvino": OPENVINO,
         "gpu": GPU,
         "bundled": BUNDLED,
         "mteb": MTEB,
         "dev": [
             *CPU,
+            *OPENVINO,
             *BUNDLED,
             *MTEB,
             "hypothesis>=6.100",

@@ -17,7 +17,7 @@ LoadEncoder = Callable[[], "Encoder"]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8", "auto")
-BACKENDS = ("auto", "torch", "onnx")
+BACKENDS = ("auto", "torch", "onnx", "openvino")
 POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 
 device_option = click.option(

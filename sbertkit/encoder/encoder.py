@@ -127,8 +127,9 @@ class Encoder:
             normalize: Whether vectors get unit length. A plain Hugging Face encoder: yes.
             max_tokens: Tokens a text may have, special tokens and prompt counted.
             prompts: Texts put before, under the keys ``query`` and ``document``.
-            backend: ``torch``, ``onnx`` (a graph run by onnxruntime, on the CPU), or ``auto``: a
-                graph on the CPU for a job that is long enough to make one first, else torch.
+            backend: ``torch``; ``onnx`` or ``openvino``, which run a graph on the CPU; or ``auto``:
+                on the CPU a graph for a job that is long enough to make one first, or to read one
+                that was made before, else torch.
             precision: ``fp32``, exact; ``bf16``; ``fp16`` on a GPU; ``int8`` on a CPU; or
                 ``auto``, the fastest of these whose cosine to fp32 is at least 0.9995 on every
                 probe text.

@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 _POOL_TEXTS = 8_192
-_POOL_CHARS = 16_000_000
-"""A pool is sorted by length as a whole: large enough for full batches, bounded in memory."""
+_POOL_CHARS = 8_000_000
+"""A pool is sorted by length as a whole: large enough for full batches, two bounded in memory."""
 
 
 def length_of(texts: object) -> int | None:
@@ -137,9 +137,11 @@ class EncodingRun:
             total = length_of(texts)
         self._tokens_before = self.account.tokens
         with track("encoding", total, done=self.account.rows, shown=progress) as advance:
-            for pool in _one_ahead(self._pools(texts), self._tokenize):
-                texts_so_far = self.account.rows + pool.account.rows
-                backend = self._choose_backend(max(total or 0, texts_so_far))
+            for pool, following in _one_ahead(self._pools(texts), self._tokenize):
+                known = self.account.rows + pool.account.rows
+                if following is not None:
+                    known += following.account.rows
+                backend = self._choose_backend(max(total or 0, known))
                 vectors = self._encode_pool(pool, backend, advance)
                 self.account.add(pool.account)
                 self.pool = pool.account
@@ -226,8 +228,13 @@ class EncodingRun:
             )
 
 
-def _one_ahead(items: Iterator[Item], work: Callable[[Item], Result]) -> Iterator[Result]:
-    """The result of some work on each item, made for the next one while the last is being used."""
+def _one_ahead(
+    items: Iterator[Item], work: Callable[[Item], Result]
+) -> Iterator[tuple[Result, Item | None]]:
+    """The result of some work on each item, and the item that follows.
+
+    The result of the one that follows is made while the last is being used.
+    """
     item = next(items, None)
     if item is None:
         return
@@ -237,7 +244,7 @@ def _one_ahead(items: Iterator[Item], work: Callable[[Item], Result]) -> Iterato
         with ThreadPoolExecutor(1, "sbertkit-tokenize") as thread:
             while item is not None:
                 future = thread.submit(work, item)
-                yield result
+                yield result, item
                 result = future.result()
                 item = next(items, None)
-    yield result
+    yield result, None

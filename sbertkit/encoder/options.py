@@ -7,7 +7,7 @@ from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, InputTypeError
 
 POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
-BACKENDS = ("auto", "torch", "onnx")
+BACKENDS = ("auto", "torch", "onnx", "openvino")
 PRECISIONS = ("fp32", "bf16", "fp16", "int8", "auto")
 
 

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,8 @@ _LOG = logging.getLogger(__name__)
 
 GRAPH_FROM = 10_000
 """Texts from which making a graph first is faster than torch; it takes some seconds."""
+CACHED_FROM = 1_000
+"""Texts from which a graph that was made before is faster; to read it takes part of a second."""
 
 
 class TorchSource:
@@ -160,25 +161,54 @@ class TorchSource:
         if self._options.backend == "auto":
             self._graph_allowed = False  # a graph of weights that change would serve only once
 
+    def _needs_graph(self, encoder: Encoder) -> bool:
+        """Whether nothing else than a graph will do."""
+        return self.precision(encoder) == "int8" or self._options.backend in ("onnx", "openvino")
+
     def _graph_serves(self, encoder: Encoder, texts: int) -> bool:
-        precision = self.precision(encoder)
-        if precision == "int8" or self._options.backend == "onnx":
+        if self._needs_graph(encoder):
             return True
-        if not self._graph_allowed or self.device != "cpu" or precision != "fp32":
+        if not self._graph_allowed or self.device != "cpu" or texts < min(CACHED_FROM, GRAPH_FROM):
             return False
-        return texts >= GRAPH_FROM and find_spec("onnxruntime") is not None
+        from sbertkit.encoder.graphs.cache import is_cached
+        from sbertkit.encoder.graphs.engines import engines_for
+
+        if not engines_for(self.precision(encoder), "auto"):
+            return False
+        return texts >= GRAPH_FROM or is_cached(encoder, "fp32")
 
     def _open_graph(self, encoder: Encoder) -> Backend | None:
-        from sbertkit.encoder.graphs.cache import cached_backend
+        """The graph in the fastest library that runs it; ``None`` if torch has to do.
 
-        try:
-            return cached_backend(encoder, self.precision(encoder))
-        except (InputError, MissingDependency, StorageError) as error:
-            if self._precision == "int8" or self._options.backend == "onnx":
-                raise
-            _LOG.info("no graph, going on with torch: %s", error)
-            self._graph_allowed = False
-            return None
+        Raises:
+            InputError: Nothing runs it, and nothing else will do.
+            MissingDependency: So is it, since a library is missing.
+            StorageError: So is it, since the graph cannot be kept.
+        """
+        from sbertkit.encoder.graphs.engines import engines_for
+
+        precision = self.precision(encoder)
+        for engine in engines_for(precision, self._options.backend) or ("onnx",):
+            try:
+                return self._open_engine(encoder, engine, precision)
+            except (InputError, MissingDependency, StorageError) as error:
+                if self._needs_graph(encoder):
+                    raise
+                _LOG.info("no graph with %s: %s", engine, error)
+        self._graph_allowed = False
+        return None
+
+    def _open_engine(self, encoder: Encoder, engine: str, precision: str) -> Backend:
+        from sbertkit.encoder.graphs.cache import cached_backend
+        from sbertkit.encoder.graphs.engines import check_equal
+        from sbertkit.encoder.graphs.probes import probe_vectors
+
+        backend = cached_backend(encoder, precision, engine)
+        if engine != "onnx":  # with which every graph is compared when it is made
+            expected = probe_vectors(encoder, TorchBackend(self.network, self._device))
+            found = probe_vectors(encoder, backend)
+            check_equal(expected, found, precision, self._options.model)
+        return backend
 
     def _check_choice(self) -> None:
         """Refuses what cannot be together.
@@ -187,19 +217,20 @@ class TorchSource:
             InputError: Such options.
         """
         options = self._options
-        graph = options.backend == "onnx" or options.precision == "int8"
-        if graph and options.backend == "torch":
-            raise InputError("precision int8 needs backend onnx or auto, not torch")
+        graph = options.backend in ("onnx", "openvino") or options.precision == "int8"
+        if options.precision == "int8" and options.backend not in ("auto", "onnx"):
+            raise InputError(f"precision int8 needs backend onnx or auto, not {options.backend}")
         if graph and self.device != "cpu":
             raise InputError(
-                f"backend onnx and precision int8 run on the CPU, not on {self.device}; choose "
-                "device cpu (--device cpu)"
+                f"backends onnx and openvino and precision int8 run on the CPU, not on "
+                f"{self.device}; choose device cpu (--device cpu)"
             )
         if options.backend == "onnx" and options.precision in ("bf16", "fp16"):
             raise InputError(
-                f"backend onnx computes in fp32 or int8, not in {options.precision}; choose "
-                "backend torch"
+                f"backend onnx computes in fp32 or int8, not in {options.precision}; choose another"
             )
+        if options.backend == "openvino" and options.precision == "fp16":
+            raise InputError("backend openvino computes in fp32 or bf16, not in fp16")
         if options.precision == "fp16" and self.device == "cpu":
             raise InputError("precision fp16 needs a GPU; on the CPU choose bf16, int8 or auto")
 

@@ -1,25 +1,24 @@
 """Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
 
-import builtins
 import json
 import logging
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from test_pooling import POOLINGS
 
-from sbertkit.encoder import Encoder, torch_source
-from sbertkit.encoder.backends.onnx import import_onnxruntime
+from sbertkit.encoder import Encoder, encoding, torch_source
+from sbertkit.encoder.backends.libraries import import_library
+from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.fitting import post_processed
 from sbertkit.encoder.graphs.cache import cached_backend
 from sbertkit.encoder.graphs.exporting import export_encoder
 from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
-from sbertkit.errors import InputError, NewerFormat, StorageError
+from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
 
 TEXTS = [
     "",
@@ -69,8 +68,10 @@ def test_families_that_are_exported(
 ) -> None:
     encoder = Encoder.load(tiny_folder(architecture), pooling="mean", device="cpu")
     export_encoder(encoder, tmp_path / "graph")
-    graph = Encoder.load(tmp_path / "graph")
-    np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+    for backend in ("onnx", "openvino"):
+        graph = Encoder.load(tmp_path / "graph", backend=backend)
+        np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+        np.testing.assert_allclose(graph.encode(TEXTS[4]), encoder.encode(TEXTS[4]), atol=1e-5)
 
 
 def test_a_graph_that_fails_is_no_export(
@@ -98,8 +99,14 @@ def test_post_processing_prompts_and_limit_are_inside(tiny_bert: Path, tmp_path:
 
 def test_lower_precisions_are_near(tiny_bert: Path) -> None:
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
-    for precision, least in (("bf16", 0.99), ("int8", 0.97)):
-        encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision=precision)
+    for backend, precision, least in (
+        ("torch", "bf16", 0.99),
+        ("openvino", "bf16", 0.99),
+        ("auto", "int8", 0.97),
+    ):
+        encoder = Encoder.load(
+            tiny_bert, pooling="mean", device="cpu", backend=backend, precision=precision
+        )
         found = encoder.encode(TEXTS)
         cosines = (found * exact).sum(axis=1)
         assert least < cosines.min() < 1 - 1e-7
@@ -155,7 +162,7 @@ def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
         ("normalize", False),
         ("max_tokens", 7),
         ("backend", "torch"),
-        ("precision", "bf16"),
+        ("precision", "int8"),
         ("prompts", {"query": "q: "}),
     ],
 )
@@ -245,6 +252,62 @@ def test_auto_makes_no_graph_for_a_small_job(
     np.testing.assert_allclose(found, by_torch.encode(TEXTS), atol=1e-5)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_auto_takes_the_fastest_library_that_runs_the_graph(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+
+    def backend_of_a_job() -> str:
+        encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision=precision)
+        encoder.encode(TEXTS)
+        return type(encoder._source.backend(encoder, 1)).__name__
+
+    assert backend_of_a_job() == "OpenvinoBackend"
+
+    def broken(*_: object) -> None:
+        raise InputError("OpenVINO cannot run this")
+
+    monkeypatch.setattr(OpenvinoBackend, "_compile", broken)
+    others = {"fp32": "OnnxBackend", "bf16": "TorchBackend"}
+    assert backend_of_a_job() == others[precision]
+    monkeypatch.undo()
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(
+        OpenvinoBackend, "_embed", lambda _, batch: np.ones((len(batch.mask), 32), np.float32)
+    )
+    assert backend_of_a_job() == others[precision]  # which computes what torch computes
+
+
+def test_auto_reads_for_a_middling_job_a_graph_that_is_there(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_source, "CACHED_FROM", 20)
+
+    def backend_for(texts: int) -> str:
+        encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+        return type(encoder._source.backend(encoder, texts)).__name__
+
+    assert backend_for(25) == "TorchBackend"
+    Encoder.load(tiny_bert, pooling="mean", device="cpu").graph_folder()
+    assert backend_for(19) == "TorchBackend"
+    assert backend_for(20) == "OpenvinoBackend"
+
+
+def test_the_backend_is_chosen_by_two_pools_where_the_number_of_texts_is_not_known(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that all pools of a long job are run by one backend, whatever is in the cache."""
+    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(encoding, "_POOL_TEXTS", 20)
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    (first, *_) = encoder.start_run().vectors(text for text in TEXTS)
+    assert graphs(cache)
+    again = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    (same, *_) = again.start_run().vectors(text for text in TEXTS)
+    np.testing.assert_array_equal(first, same)
+
+
 @pytest.mark.parametrize("kind", [InputError, StorageError])
 def test_where_no_graph_can_be_made_or_kept_auto_goes_on_with_torch(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
@@ -313,9 +376,11 @@ def test_precision_auto_serves_where_nothing_can_be_kept(
     ("options", "reason"),
     [
         ({"backend": "torch", "precision": "int8"}, "needs backend onnx or auto"),
+        ({"backend": "openvino", "precision": "int8"}, "needs backend onnx or auto"),
+        ({"backend": "openvino", "precision": "fp16"}, "fp32 or bf16, not in fp16"),
         ({"backend": "onnx", "precision": "bf16"}, "fp32 or int8, not in bf16"),
         ({"precision": "fp16"}, "fp16 needs a GPU"),
-        ({"backend": "tensorrt"}, "backend must be one of auto, torch, onnx"),
+        ({"backend": "tensorrt"}, "backend must be one of auto, torch, onnx, openvino"),
         ({"precision": "fp8"}, "precision must be one of fp32, bf16, fp16, int8, auto"),
     ],
 )
@@ -330,12 +395,23 @@ def test_an_interruption_during_the_import_is_not_taken_for_a_missing_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Whatever arrives while an extension module is made comes out of it as the cause of this.
-    def interrupted(name: str, *arguments: Any, **named: Any) -> Any:
-        if name == "onnxruntime":
-            raise ImportError("initialization failed") from SystemExit(143)
-        return imported(name, *arguments, **named)
+    def interrupted(_: str) -> None:
+        raise ImportError("initialization failed") from SystemExit(143)
 
-    imported = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", interrupted)
-    with pytest.raises(SystemExit, match="143"):
-        import_onnxruntime()
+    monkeypatch.setattr("sbertkit.encoder.backends.libraries.import_module", interrupted)
+    for name in ("onnxruntime", "openvino"):
+        with pytest.raises(SystemExit, match="143"):
+            import_library(name)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_a_library_that_is_missing_is_named_with_what_installs_it(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    encoder = Encoder.load(
+        tiny_bert, pooling="mean", device="cpu", backend=name.removesuffix("runtime")
+    )
+    encoder.graph_folder()
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingDependency, match=rf"needs {name}: pip install .sbertkit\["):
+        encoder.encode(TEXTS)

@@ -22,7 +22,9 @@ QUERIES = [text for _, text in documents(200, "query")]
 THREADS = 8
 
 
-@pytest.mark.parametrize("options", [{"backend": "torch"}, {"backend": "onnx"}])
+@pytest.mark.parametrize(
+    "options", [{"backend": "torch"}, {"backend": "onnx"}, {"backend": "openvino"}]
+)
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_threads_get_the_answers_of_one_thread(
     tiny_bert: Path, tmp_path: Path, options: dict[str, str], kind: str
@@ -98,21 +100,21 @@ texts = [f"one more text {row}" for row in range(500)]
 vectors, hits = encoder.encode(texts), index.search_batch(texts[:40])
 child = os.fork()
 if not child:
-    signal.alarm(40)
+    signal.alarm(60)
     texts = texts + ["not yet seen"]
     same = abs(encoder.encode(texts)[:-1] - vectors).max() < 1e-5
     again = SearchIndex.open(place, encoder)
     same &= [[hit.id for hit in found] for found in again.search_batch(texts[:40])] == [
         [hit.id for hit in found] for found in hits
     ]
-    os._exit(0 if same else 1)
+    sys.exit(0 if same else 1)
 status = os.waitpid(child, 0)[1]
 print(os.waitstatus_to_exitcode(status))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("backend", ["torch", "onnx"])
+@pytest.mark.parametrize("backend", ["torch", "onnx", "openvino"])
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 def test_a_forked_process_goes_on(tiny_bert: Path, tmp_path: Path, backend: str, kind: str) -> None:
     environment = {

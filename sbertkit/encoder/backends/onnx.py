@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.streams import run_streams, usable_cores
 from sbertkit.encoder.batching import Batch
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.errors import InputError
 
-BATCH_TOKENS = {"fp32": 1_024, "int8": 512}
-"""Tokens a batch, padding included, by precision."""
+_NOT_FUSED = ["SkipLayerNormFusion"]
+"""Sums and normalization in one step take several times as long as one after the other."""
 
 
 class OnnxBackend:
@@ -28,8 +29,10 @@ class OnnxBackend:
         MissingDependency: There is no onnxruntime.
     """
 
+    batch_tokens = 1_024
+
     def __init__(self, graph: Path, precision: str) -> None:
-        self.batch_tokens = BATCH_TOKENS[precision]
+        del precision  # the graph's own
         self._threads = usable_cores()
         self._graph = graph
         self._session = _session(graph)
@@ -61,27 +64,9 @@ class OnnxBackend:
         return result
 
 
-def import_onnxruntime() -> Any:
-    """The library.
-
-    Raises:
-        MissingDependency: It is not installed.
-    """
-    try:
-        import onnxruntime
-    except ImportError as error:
-        # A signal that arrives while an extension module is made comes as the cause of this error.
-        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
-            raise error.__cause__ from None
-        raise MissingDependency(
-            'this needs onnxruntime: pip install "sbertkit[cpu]", or choose backend torch'
-        ) from error
-    return onnxruntime
-
-
 def _session(graph: Path) -> Any:
     """A session whose calls each use the thread they come from, so that calls run side by side."""
-    library = import_onnxruntime()
+    library = import_library("onnxruntime")
     options = library.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -90,7 +75,10 @@ def _session(graph: Path) -> Any:
     options.enable_mem_pattern = False
     try:
         return library.InferenceSession(
-            str(graph), sess_options=options, providers=["CPUExecutionProvider"]
+            str(graph),
+            sess_options=options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=_NOT_FUSED,
         )
     except Exception as error:  # as in `_embed`
         raise _refusal(graph, error) from error

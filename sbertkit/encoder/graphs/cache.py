@@ -6,19 +6,29 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from sbertkit.encoder.backends.onnx import OnnxBackend, import_onnxruntime
+from sbertkit.encoder.backends import Backend
+from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.graphs.engines import graph_precision, open_engine
 from sbertkit.encoder.graphs.exporting import write_graph
-from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
+from sbertkit.encoder.graphs.folder import read_entry
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors, user_cache
 
 _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
-def cached_backend(encoder: Encoder, precision: str) -> OnnxBackend:
-    """The backend of an encoder's graph; see `cached_folder`."""
-    return OnnxBackend(cached_folder(encoder, precision) / GRAPH_FILE, precision)
+def cached_backend(encoder: Encoder, precision: str, engine: str = "onnx") -> Backend:
+    """The backend of an encoder's graph; see `cached_folder` and `open_engine`."""
+    return open_engine(engine, cached_folder(encoder, graph_precision(precision)), precision)
+
+
+def is_cached(encoder: Encoder, precision: str) -> bool:
+    """Whether an encoder's graph is there already."""
+    try:
+        return (user_cache("graphs") / cache_key(encoder, precision)).is_dir()
+    except OSError:
+        return False
 
 
 def cached_folder(encoder: Encoder, precision: str) -> Path:
@@ -31,7 +41,7 @@ def cached_folder(encoder: Encoder, precision: str) -> Path:
         MissingDependency: onnxruntime or onnx is missing.
         StorageError: The cache folder cannot be written.
     """
-    import_onnxruntime()
+    import_library("onnxruntime")
     folder = user_cache("graphs") / cache_key(encoder, precision)
     with storage_errors(folder):  # also where the cache may not be looked into
         if folder.exists() and not _is_whole(folder):

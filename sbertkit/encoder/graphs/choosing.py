@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.graphs.cache import cache_key, cached_backend
+from sbertkit.encoder.graphs.engines import engines_for
 from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
-from sbertkit.errors import SbertkitError, StorageError
+from sbertkit.errors import InputError, SbertkitError, StorageError
 from sbertkit.storage import staged_file, storage_errors, user_cache
 
 _LOG = logging.getLogger(__name__)
@@ -61,9 +63,9 @@ def choose_precision(encoder: Encoder, device: str) -> str:
 
 
 def _measure(encoder: Encoder, device: str) -> _Found:
-    exact = TorchBackend(encoder.network, torch.device(device))
-    expected = probe_vectors(encoder, exact)
-    seconds = _seconds(encoder, exact)
+    by_torch = TorchBackend(encoder.network, torch.device(device))
+    expected = probe_vectors(encoder, by_torch)
+    seconds = _seconds(encoder, _backend(encoder, device, "fp32"))
     best = _Found("fp32", 1.0, 1.0)
     for precision in _CANDIDATES.get(device, ()):
         try:
@@ -79,8 +81,11 @@ def _measure(encoder: Encoder, device: str) -> _Found:
 
 
 def _backend(encoder: Encoder, device: str, precision: str) -> Backend:
+    for engine in engines_for(precision, "auto") if device == "cpu" else ():
+        with suppress(SbertkitError):  # another one may do
+            return cached_backend(encoder, precision, engine)
     if precision == "int8":
-        return cached_backend(encoder, precision)
+        raise InputError("nothing here runs a graph in 8 bits")
     return TorchBackend(encoder.network, torch.device(device), precision)
 
 

@@ -6,14 +6,13 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from sbertkit.arguments import output_folder
-from sbertkit.encoder.backends import Vectors
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.graphs.engines import check_equal
 from sbertkit.encoder.graphs.folder import (
     ENTRY_FILE,
     GRAPH_FILE,
@@ -30,8 +29,6 @@ from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file, staged_folder, storage_errors
 
 PRECISIONS = ("fp32", "int8")
-_LARGEST_DIFFERENCE = 1e-4
-"""Between graph and torch in float32, relative to the largest component."""
 _LIBRARIES = ("torch", "transformers", "onnxruntime")
 
 
@@ -83,7 +80,7 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
         trace_graph(network, encoder.padder, tokens, exact)
         expected = probe_vectors(encoder, TorchBackend(network, torch.device("cpu")))
         found = probe_vectors(encoder, OnnxBackend(exact, "fp32"))
-        _check_equal(expected, found, encoder.options.model)
+        check_equal(expected, found, "fp32", encoder.options.model)
         if precision == "int8":
             quantize_graph(exact, graph)
             found = probe_vectors(encoder, OnnxBackend(graph, "int8"))
@@ -116,20 +113,6 @@ def _on_cpu(network: Network) -> Network:
     if next(network.parameters()).device.type == "cpu":
         return network
     return copy.deepcopy(network).cpu()
-
-
-def _check_equal(expected: Vectors, found: Vectors, model: str) -> None:
-    """Refuses a graph in float32 that does not compute what torch computes.
-
-    Raises:
-        InputError: It does not.
-    """
-    difference = float(np.abs(expected - found).max() / np.abs(expected).max())
-    if not difference <= _LARGEST_DIFFERENCE:
-        raise InputError(
-            f"the graph of {model} computes something else than torch (largest difference "
-            f"{difference:.1e}, expected at most {_LARGEST_DIFFERENCE:.0e}); use backend torch"
-        )
 
 
 def _check_target(folder: Path) -> None:

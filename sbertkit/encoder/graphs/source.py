@@ -3,10 +3,11 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-from sbertkit.encoder.backends.onnx import OnnxBackend
+from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.folder import GRAPH_FILE, TOKENIZER_FILE, GraphEntry, read_entry
+from sbertkit.encoder.graphs.engines import open_engine
+from sbertkit.encoder.graphs.folder import TOKENIZER_FILE, GraphEntry, read_entry
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.tokenization import Tokenizer
@@ -25,27 +26,29 @@ class GraphSource:
 
     device = "cpu"
 
-    def __init__(self, entry: GraphEntry, folder: Path) -> None:
+    def __init__(self, entry: GraphEntry, folder: Path, options: LoadOptions) -> None:
         self.dim = entry.dim
         self.pooling = entry.pooling
         self.normalizes = entry.normalizes
         self._entry = entry
         self._folder = folder
-        self._backend = OnnxBackend(folder / GRAPH_FILE, entry.precision)
+        self._precision = "bf16" if options.precision == "bf16" else entry.precision
+        openvino = options.backend == "openvino" or self._precision == "bf16"
+        self._backend = open_engine("openvino" if openvino else "onnx", folder, self._precision)
 
     def fingerprint(self, _: Encoder) -> str:
         """That of the encoder that was exported."""
         return self._entry.fingerprint
 
     def precision(self, _: Encoder) -> str:
-        """What the graph computes in."""
-        return self._entry.precision
+        """What it computes in."""
+        return self._precision
 
     def graph_folder(self, _: Encoder) -> Path:
         """Its own."""
         return self._folder
 
-    def backend(self, _: Encoder, texts: int) -> OnnxBackend:  # noqa: ARG002  # as `Source` has it
+    def backend(self, _: Encoder, texts: int) -> Backend:  # noqa: ARG002  # as `Source` has it
         """The graph's."""
         return self._backend
 
@@ -66,7 +69,7 @@ def load_graph_encoder(options: LoadOptions, *, hashed: bool = False) -> Encoder
     tokenizer = Tokenizer(_read_tokenizer(folder, entry))
     padder = Padder(entry.pad_id, entry.padding_side, tokenizer.special, entry.gives_types)
     return Encoder(
-        GraphSource(entry, folder),
+        GraphSource(entry, folder, options),
         tokenizer,
         padder,
         options=options,
@@ -99,6 +102,9 @@ def _check_asked(options: LoadOptions, entry: GraphEntry) -> None:
         "device": (options.device, ("auto", "cpu")),
         "precision": (options.precision, ("fp32", "auto", entry.precision)),
     }
+    if entry.precision == "fp32" and options.backend in ("auto", "openvino"):
+        asked["backend"] = (options.backend, ("auto", "openvino"))
+        asked["precision"] = (options.precision, ("auto", "bf16", "fp32"))
     for name, (value, possible) in asked.items():
         if value not in possible:
             raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sbertkit.encoder.backends.onnx import import_onnxruntime
+from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.network import Network
 from sbertkit.encoder.pooling import Pooling
@@ -108,7 +108,7 @@ def quantize_graph(source: Path, path: Path) -> None:
         InputError: The graph cannot be quantized.
         MissingDependency: onnx or onnxruntime is missing.
     """
-    import_onnxruntime()
+    import_library("onnxruntime")
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:

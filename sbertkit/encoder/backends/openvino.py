@@ -1,0 +1,107 @@
+"""The OpenVINO backend: the graph in float32 or bfloat16 on the CPU."""
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.libraries import import_library
+from sbertkit.encoder.backends.streams import run_streams, usable_cores
+from sbertkit.encoder.batching import Batch
+from sbertkit.errors import InputError
+
+_HINTS = {"fp32": "f32", "bf16": "bf16"}
+
+
+_alive: "weakref.WeakSet[OpenvinoBackend]" = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """Parts a forked process from what its parent compiled, whose threads it does not have."""
+    for backend in _alive:
+        # To free it would wait for these threads: one reference more, and it is never freed.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(backend._compiled))
+        backend._compiled = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+class OpenvinoBackend:
+    """Runs an exported graph, one batch a core at a time.
+
+    Args:
+        graph: The file, in float32; its hash has been checked.
+        precision: ``fp32``, or ``bf16`` for matrix products in 16 bits.
+
+    Raises:
+        InputError: OpenVINO cannot run the graph.
+        MissingDependency: There is no OpenVINO.
+    """
+
+    batch_tokens = 1_024
+
+    def __init__(self, graph: Path, precision: str) -> None:
+        self._graph = graph
+        self._hint = _HINTS[precision]
+        self._streams = usable_cores()
+        self._compiled: Any = None
+        self._compile()
+        _alive.add(self)
+
+    def run(
+        self,
+        plan: Sequence[npt.NDArray[np.int64]],
+        pad: Callable[[npt.NDArray[np.int64]], Batch],
+        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
+    ) -> None:
+        """Runs all batches of a plan; see `Backend.run`."""
+        if self._compiled is None:  # as after a fork
+            self._compile()
+
+        def run_one(rows: npt.NDArray[np.int64]) -> None:
+            deliver(rows, self._embed(pad(rows)))
+
+        run_streams(run_one, plan, self._streams)
+
+    def _compile(self) -> None:
+        library = import_library("openvino")
+        settings = {
+            "INFERENCE_PRECISION_HINT": self._hint,
+            "NUM_STREAMS": self._streams,
+            "INFERENCE_NUM_THREADS": self._streams,
+            "ENABLE_CPU_PINNING": False,
+        }
+        try:
+            self._compiled = library.Core().compile_model(str(self._graph), "CPU", settings)
+            self._inputs = [given.get_any_name() for given in self._compiled.inputs]
+        except Exception as error:  # the library has no type of its own
+            raise self._refusal(error) from error
+        self._requests = threading.local()
+
+    def _embed(self, batch: Batch) -> Vectors:
+        given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
+        if batch.types is not None:
+            given["token_type_ids"] = batch.types
+        try:
+            if not hasattr(self._requests, "one"):
+                self._requests.one = self._compiled.create_infer_request()
+            (vectors,) = self._requests.one.infer(
+                {name: given[name] for name in self._inputs}
+            ).values()
+        except Exception as error:  # as above
+            raise self._refusal(error) from error
+        result: Vectors = np.array(vectors, np.float32)
+        return result
+
+    def _refusal(self, error: Any) -> InputError:
+        reason = " ".join(str(error).split())[:300]
+        return InputError(f"OpenVINO cannot run {self._graph}: {reason}; use backend onnx or torch")
