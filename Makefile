@@ -29,6 +29,8 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python eval/bench_encode.py
+	$(BIN)/python eval/bench_cold.py
+	$(BIN)/python eval/bench_memory.py
 	$(BIN)/python eval/bench_index_memory.py
 	$(BIN)/python eval/self_search.py
 	if [ -n "$$SBERTKIT_DATA" ]; then \

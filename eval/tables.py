@@ -34,30 +34,51 @@ Figures = dict[str, Any]
 
 
 def encode_table(pieces: Figures) -> str:
-    """Encoding speed."""
-    rows: list[tuple[object, ...]] = []
-    for name, figures in pieces.items():
-        texts = f"{name}, {figures['texts']:,} of {figures['tokens']:.0f} tokens"
-        rows.append((texts, "sentence-transformers", figures["sentence_transformers"], 1, ""))
-        for way, found in figures["ways"].items():
-            rows.append(
-                (
-                    *(texts, f"sbertkit, {way}", found["sentences_per_second"]),
-                    *(f"{found['ratio']:.2f}", f"{found['least_cosine']:.5f}"),
-                )
-            )
-    table = markdown(("texts", "encoder", "sentences/s", "ratio", "least cosine"), rows)
-    runs = next(iter(pieces.values()))["runs"]
+    """Encoding speed, a column of sentences a second and ratio for each length."""
+    lengths = list(pieces.values())
+    titles = [
+        f"{name}: {found['texts']:,} of {found['tokens']:.0f} tokens"
+        for name, found in pieces.items()
+    ]
+    rows = []
+    for system in lengths[0]["systems"]:
+        found = [figures["systems"][system] for figures in lengths]
+        speeds = (f"{one['sentences_per_second']:,.0f} ({one['ratio']:.2f})" for one in found)
+        rows.append((system, *speeds, f"{min(one['least_cosine'] for one in found):.5f}"))
+    table = markdown(("sentences a second (ratio)", *titles, "least cosine"), rows)
     exact = max(
         found["largest_difference"]
-        for figures in pieces.values()
-        for way, found in figures["ways"].items()
-        if way.endswith("fp32")
+        for figures in lengths
+        for system, found in figures["systems"].items()
+        if system.startswith("sbertkit") and system.endswith("fp32")
     )
     return (
-        f"{table}\n\nRatios are medians of {runs} alternating runs; the largest difference of any "
-        f"component in fp32 is {exact:.1e}."
+        f"{table}\n\nRatios to sentence-transformers in fp32 are medians of {lengths[0]['runs']} "
+        f"alternating runs; cosines are to its vectors, and the largest difference of any "
+        f"component of ours in fp32 is {exact:.1e}."
     )
+
+
+def cold_table(figures: Figures) -> str:
+    """From the shell to the answer."""
+    rows = [
+        (name, f"{found['seconds']:.2f}", f"{found['megabytes']:.0f}", f"{found['ratio']:.1f}")
+        for name, found in figures["ways"].items()
+    ]
+    return markdown(("way", "seconds", "peak memory, MB", "times as fast"), rows)
+
+
+def encode_memory_table(figures: Figures) -> str:
+    """Memory of encoding a long file, and whether a run that was killed gives the same file."""
+    rows = [
+        ("lines", f"{figures['lines']:,}"),
+        ("anonymous memory after 30,000 lines, MB", figures["after_first_mb"]),
+        ("highest afterwards, MB", figures["highest_mb"]),
+        ("growth, MB", figures["growth_mb"]),
+        ("killed after lines", ", ".join(f"{lines:,}" for lines in figures["killed_after"])),
+        ("file equals that of an uninterrupted run", "yes" if figures["equal"] else "NO"),
+    ]
+    return markdown(("", ""), rows)
 
 
 def memory_table(figures: Figures) -> str:
@@ -109,6 +130,8 @@ def sts_table(figures: Figures) -> str:
 
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
+    "cold": cold_table,
+    "encode_memory": encode_memory_table,
     "index_memory": memory_table,
     "self_search": self_search_table,
     "sts": sts_table,

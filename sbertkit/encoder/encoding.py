@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 _POOL_TEXTS = 8_192
-_POOL_CHARS = 8_000_000
-"""A pool is sorted by length as a whole: large enough for full batches, two bounded in memory."""
+_POOL_CHARS = 2_000_000
+"""A pool is sorted by length as a whole: large enough for full batches, a minute's work at most."""
 
 
 def length_of(texts: object) -> int | None:

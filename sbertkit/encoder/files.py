@@ -62,6 +62,8 @@ def encode_corpus(
     with open_vector_writer(output, loaded.dim, job=job, resume=resume) as writer:
         for part in writer.log.parts:
             run.account.add(Account(**part.note))
+        if run.account.rows:
+            logger.warning("%s: %d documents were encoded before", output, run.account.rows)
         rows = ((document.id, document.text) for document in chain([first], documents))
         for vectors in run.vectors(writer.log.texts(rows), progress=progress):
             ids, texts = zip(*writer.log.drawn(len(vectors)), strict=True)

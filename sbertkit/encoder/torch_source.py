@@ -58,6 +58,13 @@ class TorchSource:
         self._choosing = threading.RLock()
         self._check_choice()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has; it makes its own backends."""
+        return {**self.__dict__, "_choosing": None, "_torch": None, "_graph": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_choosing": threading.RLock()})
+
     @property
     def pooling(self) -> str:
         """Name of the pooling."""

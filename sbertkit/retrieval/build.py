@@ -172,6 +172,8 @@ def _encode(
         run = encoder.start_run()
         for part in log.parts:
             run.account.add(Account(**part.note))
+        if run.account.rows:
+            logger.warning("%d documents of %d were encoded before", run.account.rows, count)
         texts = log.texts(("", text) for text in store.texts())
         write_vectors(
             folder / VECTORS_FILE,

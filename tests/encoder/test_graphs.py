@@ -1,7 +1,9 @@
 """Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
 
+import copy
 import json
 import logging
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -169,6 +171,15 @@ def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
 def test_an_export_is_what_it_is(exported: Path, name: str, value: object) -> None:
     with pytest.raises(InputError, match=f"exported graph with {name}"):
         Encoder.load(exported, **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("backend", ["onnx", "openvino"])
+def test_copies_in_memory_give_the_same_vectors(exported: Path, backend: str) -> None:
+    graph = Encoder.load(exported, backend=backend)
+    expected = graph.encode(TEXTS)
+    for copied in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        assert copied.fingerprint == graph.fingerprint
+        np.testing.assert_array_equal(copied.encode(TEXTS), expected)
 
 
 def test_what_needs_torch_is_refused(exported: Path, tmp_path: Path) -> None:

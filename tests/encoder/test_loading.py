@@ -140,7 +140,7 @@ def test_a_declared_limit_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("backend", "openvino"), ("precision", "fp8"), ("pooling", "median")]
+    ("option", "value"), [("backend", "tensorrt"), ("precision", "fp8"), ("pooling", "median")]
 )
 def test_unknown_choices_are_refused_with_the_known_ones(option: str, value: str) -> None:
     with pytest.raises(InputError, match=f"one of .*'{value}'|'{value}'.* one of"):

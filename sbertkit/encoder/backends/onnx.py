@@ -32,11 +32,14 @@ class OnnxBackend:
     batch_tokens = 1_024
 
     def __init__(self, graph: Path, precision: str) -> None:
-        del precision  # the graph's own
+        self._precision = precision  # the graph's own
         self._threads = usable_cores()
         self._graph = graph
         self._session = _session(graph)
         self._inputs = [given.name for given in self._session.get_inputs()]
+
+    def __reduce__(self) -> tuple[type["OnnxBackend"], tuple[Path, str]]:
+        return OnnxBackend, (self._graph, self._precision)
 
     def run(
         self,

@@ -51,11 +51,14 @@ class OpenvinoBackend:
 
     def __init__(self, graph: Path, precision: str) -> None:
         self._graph = graph
-        self._hint = _HINTS[precision]
+        self._precision = precision
         self._streams = usable_cores()
         self._compiled: Any = None
         self._compile()
         _alive.add(self)
+
+    def __reduce__(self) -> tuple[type["OpenvinoBackend"], tuple[Path, str]]:
+        return OpenvinoBackend, (self._graph, self._precision)
 
     def run(
         self,
@@ -75,7 +78,7 @@ class OpenvinoBackend:
     def _compile(self) -> None:
         library = import_library("openvino")
         settings = {
-            "INFERENCE_PRECISION_HINT": self._hint,
+            "INFERENCE_PRECISION_HINT": _HINTS[self._precision],
             "NUM_STREAMS": self._streams,
             "INFERENCE_NUM_THREADS": self._streams,
             "ENABLE_CPU_PINNING": False,
