@@ -8,12 +8,10 @@ stored vectors and texts, and searches.
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from recording import alternate, median_ratio, record
@@ -38,6 +36,19 @@ for score, row in zip(scores[0], rows[0]):
 """
 
 
+RUNNER = """
+import json, os, subprocess, sys, time
+
+started = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+output = process.stdout.read().decode()
+_, status, usage = os.wait4(process.pid, 0)
+seconds = time.perf_counter() - started
+print(json.dumps([seconds, usage.ru_maxrss, os.waitstatus_to_exitcode(status), output]))
+"""
+"""From a small process, since the peak memory of a child counts that of its parent at the start."""
+
+
 class Command:
     """A command that is timed from its start to its end.
 
@@ -46,24 +57,18 @@ class Command:
     """
 
     def __init__(self, *arguments: str) -> None:
-        self._arguments = arguments
+        self._arguments = [sys.executable, "-S", "-c", RUNNER, *arguments]
         self.kilobytes: list[int] = []
         self.output = ""
 
     def seconds(self) -> float:
         """Runs it once."""
-        started = time.perf_counter()
-        with subprocess.Popen(
-            self._arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            self.output = process.stdout.read() if process.stdout else ""
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.perf_counter() - started
-        if process.returncode != 0:
-            raise SystemExit(f"{self._arguments[:4]} failed with {process.returncode}")
-        self.kilobytes.append(usage.ru_maxrss)
-        return seconds
+        done = subprocess.run(self._arguments, stdout=subprocess.PIPE, text=True, check=True)
+        seconds, kilobytes, status, self.output = json.loads(done.stdout)
+        if status != 0:
+            raise SystemExit(f"{self._arguments[4:8]} failed with {status}")
+        self.kilobytes.append(kilobytes)
+        return float(seconds)
 
 
 def write_peer_index(index: SearchIndex, folder: Path) -> None:

@@ -31,6 +31,12 @@ def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -
         yield _line_writer(label, total, done)
 
 
+def say(line: str, *, shown: bool = True) -> None:
+    """Writes a line about long work to standard error."""
+    if shown:
+        sys.stderr.write(f"{line}\n")
+
+
 def _silent(done: int) -> None:
     """Shows nothing."""
 

@@ -26,7 +26,12 @@ _SHOWN = 10
     help="Texts looked at, drawn at random.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of it.")
-@click.option("--write", "output", metavar="DIR", help="Save the encoder as recommended.")
+@click.option(
+    "--write",
+    "output",
+    metavar="DIR",
+    help="Save the encoder as recommended; a model that sbertkit saved there is replaced.",
+)
 @read_options
 @json_option
 @report_option
@@ -58,7 +63,7 @@ def diagnose(
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page, write_page
 
-    target, report = targets_of(json_path, report_path)
+    target, report = targets_of(json_path, report_path, inputs=(corpus,))
     folder = None if output is None else output_folder(output)
     if folder is not None:
         check_model_target(folder)
@@ -89,7 +94,7 @@ def _print(found: "Diagnosis", model: str, corpus: str, output: str | None) -> N
     facts = [
         ("model", model),
         ("corpus", f"{shortened(corpus)}, {len(found.texts):,} of {found.documents:,} texts"),
-        ("pairs", f"{found.pairs:,} texts in two parts"),
+        ("pairs", f"{found.pairs:,} texts in two parts: the table is of the half that chose"),
         ("advice", advice(found)),
     ]
     if output is not None:

@@ -2,13 +2,20 @@
 
 import click
 
+from sbertkit.cli.files import set_or_path
 from sbertkit.cli.options import POOLINGS, trust_option
 from sbertkit.cli.output import print_facts
 
 
 @click.command()
 @click.argument("model")
-@click.option("-o", "--output", required=True, metavar="DIR", help="A new or empty folder.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    help="A new or empty folder, or an earlier export, which is replaced.",
+)
 @click.option(
     "--precision",
     type=click.Choice(("fp32", "int8")),
@@ -45,7 +52,7 @@ def export(
     from sbertkit.encoder import Encoder
     from sbertkit.encoder.graphs.exporting import export_encoder
 
-    judged = None if pairs is None else read_sts(pairs)
+    judged = None if pairs is None else read_sts(set_or_path(pairs))
     encoder = Encoder.load(
         model,
         pooling=pooling,

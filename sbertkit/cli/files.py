@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +22,57 @@ report_option = click.option(
 )
 
 
-def target_of(path: str | None) -> Path | None:
-    """The file that an option names, checked before any work is done; None where none is named.
+def targets_of(*paths: str | None, inputs: Iterable[str | None] = ()) -> list[Path | None]:
+    """The files that options name, checked before any work is done; None where none is named.
+
+    Args:
+        paths: The values of the options.
+        inputs: What the command reads, files and folders; names that are none do no harm.
 
     Raises:
-        InputError: Nothing can be written there.
+        InputError: Nothing can be written to one, two are the same, or one is read.
     """
-    return None if path is None else output_file(path)
-
-
-def targets_of(*paths: str | None) -> list[Path | None]:
-    """The files that several options name; see `target_of`.
-
-    Raises:
-        InputError: Nothing can be written to one, or two are the same.
-    """
-    targets = [target_of(path) for path in paths]
+    targets = [None if path is None else output_file(path) for path in paths]
     named = [target for target in targets if target is not None]
     for target in named:
         if named.count(target) > 1:
             raise InputError(f"{target} is named for two outputs; give each its own file")
+        for source in inputs:
+            if source is not None and _is_in(target, source):
+                raise InputError(
+                    f"{target} is read by this command, the result would take its place; choose "
+                    "another file for the result"
+                )
     return targets
+
+
+def _is_in(target: Path, source: str) -> bool:
+    """Whether a file that is there is the source, or lies in the folder that it is."""
+    with suppress(OSError, ValueError):
+        if Path(source).is_dir():
+            return target.exists() and Path(source).resolve() in target.resolve().parents
+        return target.samefile(source)
+    return False
+
+
+def set_or_path(text: str) -> str:
+    """The place of a data set that is named, or the path that was given.
+
+    Raises:
+        InputError: There is no such file, and the data set of that name is not here yet.
+    """
+    from sbertkit.data.named import NAMED_SETS, find_local
+
+    named = next((one for one in NAMED_SETS if one.name == text), None)
+    if named is None or Path(text).exists():
+        return text
+    place = find_local(named)
+    if place is None:
+        raise InputError(
+            f"{text}: no such file or folder, and the data set of that name is not here yet; get "
+            f"it with: sbertkit data get {text}"
+        )
+    return str(place)
 
 
 def write_json(path: Path | None, content: Mapping[str, Any]) -> None:

@@ -227,3 +227,48 @@ def test_different_queries_are_refused_unless_missing_is_zero(
     assert refused.status == 1
     assert "different queries" in refused.err
     assert run(*command, "--missing-as-zero").status == 0
+
+
+def test_no_output_takes_the_place_of_what_is_read(
+    run: Run, folder: Path, model: str, tmp_path: Path
+) -> None:
+    trec, texts, pairs = tmp_path / "a.trec", tmp_path / "texts.txt", tmp_path / "pairs.tsv"
+    trec.write_text("q1 Q0 d1 1 2.0 x\n")
+    texts.write_text("".join(f"text {row} of some words\n" for row in range(50)))
+    pairs.write_text("score\tsentence1\tsentence2\n" + "1.5\ta\tb\n2.5\tc\td\n" * 5)
+    (tmp_path / "link.json").symlink_to(pairs)
+    suite = tmp_path / "mine.toml"
+    suite.write_text('title = "mine"\nsets = ["stsb"]\n')
+    commands: list[tuple[object, ...]] = [
+        ("eval", "sts", pairs, "--json", pairs),
+        ("eval", "sts", pairs, "--report", tmp_path / "link.json"),
+        ("eval", "isotropy", texts, "--report", texts),
+        ("eval", "retrieval", folder, "--run", trec, "--json", trec),
+        ("eval", "retrieval", folder, "--write-run", folder / "corpus.jsonl"),
+        ("eval", "compare", trec, trec, "--qrels", folder / "qrels/test.tsv", "--json", trec),
+        ("eval", "run", suite, "--json", suite),
+        ("diagnose", texts, "--json", texts),
+    ]
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for command in commands:
+        encoder = () if command[1] == "compare" or trec in command else ("--model", model)
+        ran = run(*command, *encoder)
+        assert ran.status == 1, command
+        assert "choose another file for the result" in ran.err, command
+        assert len(ran.err.splitlines()) == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_data_set_is_evaluated_by_its_name(
+    run: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBERTKIT_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    missing = run("eval", "sts", "stsb", "--model", model)
+    assert missing.status == 1
+    assert "sbertkit data get stsb" in missing.err
+    (tmp_path / "sts").mkdir()
+    rows = "".join(f"test\t{row % 5}\ta {row}\tb {row}\n" for row in range(20))
+    (tmp_path / "sts" / "stsb.tsv").write_text(f"split\tscore\tsentence1\tsentence2\n{rows}")
+    assert run("eval", "sts", "stsb", "--model", model).status == 0
+    assert "no such file" in run("eval", "sts", "nosuch", "--model", model).err

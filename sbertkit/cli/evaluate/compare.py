@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.files import json_option, targets_of, write_json
 from sbertkit.cli.options import measure_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.errors import InputError
@@ -46,7 +46,7 @@ def compare(
     from sbertkit.evaluation import compare_results, compare_runs
     from sbertkit.evaluation.measures import DEFAULT_MEASURES
 
-    target = target_of(json_path)
+    (target,) = targets_of(json_path, inputs=(first, second, qrels))
     if qrels is None:
         for value, option in ((measures, "--measure"), (exclude_self, "--exclude-self")):
             if value:

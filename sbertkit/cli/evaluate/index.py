@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.files import json_option, set_or_path, targets_of, write_json
 from sbertkit.cli.options import (
     device_option,
     given_options,
@@ -73,7 +73,8 @@ def index(
             raise click.UsageError(f"--{name.removesuffix('s')} needs --collection")
     if collection is not None and "queries" in given:
         raise click.UsageError("--queries and --collection do not go together")
-    target = target_of(json_path)
+    collection = None if collection is None else set_or_path(collection)
+    (target,) = targets_of(json_path, inputs=(directory, collection))
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:

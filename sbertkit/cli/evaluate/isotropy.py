@@ -50,7 +50,7 @@ def isotropy(
     from sbertkit.evaluation import evaluate_isotropy
     from sbertkit.evaluation.report import isotropy_page, write_page
 
-    target, report = targets_of(json_path, report_path)
+    target, report = targets_of(json_path, report_path, inputs=(corpus,))
     encoder = load_encoder()
     result = evaluate_isotropy(
         encoder, corpus, sample=sample, seed=seed, read=read, progress=not quiet

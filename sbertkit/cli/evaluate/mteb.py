@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sbertkit.cli.files import json_option, target_of, write_json
+from sbertkit.cli.files import json_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
 from sbertkit.cli.output import print_facts, print_table
 
@@ -40,7 +40,7 @@ def mteb(
     """
     from sbertkit.evaluation import evaluate_mteb
 
-    target = target_of(json_path)
+    (target,) = targets_of(json_path, inputs=tasks)
     result = evaluate_mteb(load_encoder(), tasks, output, progress=not quiet)
     write_json(target, result.to_dict())
     rows = [(name, result.measures[name], f"{score:.4f}") for name, score in result.scores.items()]

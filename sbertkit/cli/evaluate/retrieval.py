@@ -9,6 +9,7 @@ import click
 from sbertkit.cli.files import (
     json_option,
     report_option,
+    set_or_path,
     targets_of,
     write_json,
     write_rows,
@@ -83,7 +84,8 @@ def retrieval(
 ) -> None:
     """Measure how well an encoder, an index or a run finds what people judged relevant.
 
-    COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv). An
+    COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv) or a data
+    set by name, see data list; with --run the file of judgements is enough. An
     encoder is measured with exact search. The measures are trec_eval's; queries without a relevant
     document are left out and counted.
 
@@ -98,8 +100,10 @@ def retrieval(
     from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
     from sbertkit.evaluation.report import retrieval_page, write_page
 
+    collection = set_or_path(collection)
     _check_options(click.get_current_context(), Path(collection))
-    targets = targets_of(json_path, per_query, write_run, report_path)
+    inputs = (collection, run, index)
+    targets = targets_of(json_path, per_query, write_run, report_path, inputs=inputs)
     settings = {"measures": Measures(measures or DEFAULT_MEASURES).names}  # checked at once
     if exclude_self is not None:
         settings["exclude_self"] = exclude_self  # type: ignore[assignment]  # mixed settings

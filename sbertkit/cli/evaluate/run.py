@@ -53,7 +53,7 @@ def run(
 
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache do not go together")
-    target, report = targets_of(json_path, report_path)
+    target, report = targets_of(json_path, report_path, inputs=(suite,))
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")

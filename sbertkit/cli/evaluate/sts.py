@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, targets_of, write_json
+from sbertkit.cli.files import json_option, report_option, set_or_path, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts, print_table
 
@@ -43,13 +43,15 @@ def sts(
 
     \b
     Example:
-      sbertkit eval sts stsb.tsv --model all-MiniLM-L6-v2 --split test --json stsb.json
+      sbertkit eval sts stsb --model all-MiniLM-L6-v2 --split test --json stsb.json
+      sbertkit eval sts pairs.tsv
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.evaluation import evaluate_sts
     from sbertkit.evaluation.report import sts_page, write_page
 
-    target, report = targets_of(json_path, report_path)
+    file = set_or_path(file)
+    target, report = targets_of(json_path, report_path, inputs=(file,))
     pairs = read_sts(file, split=split, scale=scale)
     encoder = load_encoder()
     result = evaluate_sts(encoder, pairs)

@@ -20,9 +20,12 @@ def advice(found: Diagnosis) -> str:
     if found.leaves_it:
         return (
             f"leave it as it is ({found.current.candidate}): {found.best.candidate} came out best, "
-            f"but is not better beyond doubt ({gain})"
+            f"but is not better beyond doubt (by the other half of the pairs: {gain})"
         )
-    return f"take {found.best.candidate} in the place of {found.current.candidate} ({gain})"
+    return (
+        f"take {found.best.candidate} in the place of {found.current.candidate} (by the other half "
+        f"of the pairs: {gain})"
+    )
 
 
 def candidate_rows(

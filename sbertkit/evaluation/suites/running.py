@@ -19,6 +19,7 @@ from sbertkit.evaluation.sts import evaluate_sts
 from sbertkit.evaluation.suites.definition import Suite
 from sbertkit.evaluation.vector_cache import CachedEncoder
 from sbertkit.metrics import Interval
+from sbertkit.progress import say
 from sbertkit.storage import replace_file, sha256_file, storage_errors
 
 _LOG = logging.getLogger(__name__)
@@ -122,7 +123,8 @@ def run_suite(
     system: Any = encoder if cache is None else CachedEncoder(encoder, cache)
     scores: dict[str, SetScore] = {}
     missing: dict[str, str] = {}
-    for one in suite.sets:
+    say(f"results are kept in {results}; after an interruption, run the same again", shown=progress)
+    for number, one in enumerate(suite.sets, 1):
         try:
             place = named_data(one)
         except InputError as error:
@@ -138,6 +140,8 @@ def run_suite(
         }
         file = results / f"{one.name}.json"
         details = _known(file, identity)
+        state = "to be measured" if details is None else "measured before"
+        say(f"{one.name} ({number} of {len(suite.sets)}): {state}", shown=progress)
         if details is None:
             details = _MEASURES[one.task](system, place, suite, progress)
             content = json.dumps({**identity, "result": details}, allow_nan=False, indent=2) + "\n"
