@@ -53,7 +53,6 @@ setup(
         "mteb": MTEB,
         "dev": [
             *CPU,
-            *OPENVINO,
             *BUNDLED,
             *MTEB,
             "hypothesis>=6.100",

@@ -72,7 +72,7 @@ def encode_memory_table(figures: Figures) -> str:
     """Memory of encoding a long file, and whether a run that was killed gives the same file."""
     rows = [
         ("lines", f"{figures['lines']:,}"),
-        ("anonymous memory after 30,000 lines, MB", figures["after_first_mb"]),
+        ("highest anonymous memory up to 30,000 lines, MB", figures["after_first_mb"]),
         ("highest afterwards, MB", figures["highest_mb"]),
         ("growth, MB", figures["growth_mb"]),
         ("killed after lines", ", ".join(f"{lines:,}" for lines in figures["killed_after"])),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sbertkit.retrieval.queries import QueryEncoder
 CORPUS = documents(300)
 QUERIES = [text for _, text in documents(200, "query")]
 THREADS = 8
+BACKENDS = ["torch", "onnx", *(["openvino"] if find_spec("openvino") else [])]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ print(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("backend", ["torch", "onnx", "openvino"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 def test_a_forked_process_goes_on(tiny_bert: Path, tmp_path: Path, backend: str, kind: str) -> None:
     environment = {
