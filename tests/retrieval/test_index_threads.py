@@ -24,14 +24,12 @@ THREADS = 8
 BACKENDS = ["torch", "onnx", *(["openvino"] if find_spec("openvino") else [])]
 
 
-@pytest.mark.parametrize(
-    "options", [{"backend": "torch"}, {"backend": "onnx"}, {"backend": "openvino"}]
-)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_threads_get_the_answers_of_one_thread(
-    tiny_bert: Path, tmp_path: Path, options: dict[str, str], kind: str
+    tiny_bert: Path, tmp_path: Path, backend: str, kind: str
 ) -> None:
-    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", **options)  # type: ignore[arg-type]
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend=backend)
     with SearchIndex.build(CORPUS, encoder, tmp_path / "index", kind=kind) as index:
         expected = {query: index.search(query) for query in QUERIES}
     with SearchIndex.open(tmp_path / "index", encoder) as index:  # which remembers no query yet
