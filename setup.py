@@ -53,6 +53,7 @@ setup(
         "mteb": MTEB,
         "dev": [
             *CPU,
+            *OPENVINO,
             *BUNDLED,
             *MTEB,
             "hypothesis>=6.100",

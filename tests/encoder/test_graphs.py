@@ -297,6 +297,32 @@ def test_auto_takes_the_fastest_library_that_runs_the_graph(
     assert backend_of_a_job() == others[precision]  # which computes what torch computes
 
 
+_SIGNAL_AFTER_TWO = """
+import faulthandler, signal, sys
+from pathlib import Path
+from sbertkit.encoder.backends.openvino import OpenvinoBackend
+
+faulthandler.enable()
+first, second = (OpenvinoBackend(Path(sys.argv[1]), "fp32") for _ in range(2))
+del first
+del second
+signal.signal(signal.SIGINT, lambda *_: print("handled"))
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+@needs_openvino
+def test_signals_are_handled_when_several_models_have_come_and_gone(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    export_encoder(Encoder.load(tiny_bert, pooling="mean", device="cpu"), tmp_path / "export")
+    graph = str(tmp_path / "export" / "encoder.onnx")
+    ended = subprocess.run(
+        [sys.executable, "-c", _SIGNAL_AFTER_TWO, graph], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "handled\n"
+
+
 @needs_openvino
 def test_auto_reads_for_a_middling_job_a_graph_that_is_there(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
 from sbertkit.encoder.backends.libraries import import_library
+from sbertkit.encoder.backends.signal_stack import kept_signal_stack
 from sbertkit.encoder.backends.streams import run_streams, usable_cores
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
@@ -84,7 +85,8 @@ class OpenvinoBackend:
             "ENABLE_CPU_PINNING": False,
         }
         try:
-            self._compiled = library.Core().compile_model(str(self._graph), "CPU", settings)
+            with kept_signal_stack():
+                self._compiled = library.Core().compile_model(str(self._graph), "CPU", settings)
             self._inputs = [given.get_any_name() for given in self._compiled.inputs]
         except Exception as error:  # the library has no type of its own
             raise self._refusal(error) from error
