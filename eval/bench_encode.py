@@ -41,7 +41,8 @@ OURS: dict[str, dict[str, Any]] = {
     "sbertkit, torch, fp32": {"backend": "torch"},
     "sbertkit, OpenVINO, bf16": {"backend": "openvino", "precision": "bf16"},
     "sbertkit, torch, bf16": {"backend": "torch", "precision": "bf16"},
-    "sbertkit, onnxruntime, int8": {"precision": "int8"},
+    "sbertkit, OpenVINO, int8": {"backend": "openvino", "precision": "int8"},
+    "sbertkit, onnxruntime, int8": {"backend": "onnx", "precision": "int8"},
 }
 BASE = "sentence-transformers, fp32"
 MEASURED = [

@@ -28,6 +28,12 @@ from sbertkit.cli.output import print_facts
 @click.option(
     "--pairs", metavar="FILE", help="Sentence pairs with scores; tells what the export loses."
 )
+@click.option(
+    "--calibrate",
+    metavar="CORPUS",
+    help="For int8: texts like yours, to find the ranges of activations; by default, some of many "
+    "kinds.",
+)
 @trust_option
 def export(
     model: str,
@@ -36,6 +42,7 @@ def export(
     pooling: str | None,
     max_tokens: int | None,
     pairs: str | None,
+    calibrate: str | None,
     trust_remote_code: bool,
 ) -> None:
     """Write MODEL as one ONNX file, from token ids to the vector.
@@ -46,7 +53,7 @@ def export(
     \b
     Example:
       sbertkit export all-MiniLM-L6-v2 -o models/exported
-      sbertkit export all-MiniLM-L6-v2 -o models/int8 --precision int8 --pairs stsb.tsv
+      sbertkit export all-MiniLM-L6-v2 -o models/int8 --precision int8 --calibrate corpus.txt
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
@@ -61,7 +68,7 @@ def export(
         device="cpu",
         trust_remote_code=trust_remote_code,
     )
-    entry = export_encoder(encoder, output, precision=precision)
+    entry = export_encoder(encoder, output, precision=precision, calibrate=calibrate)
     facts: list[tuple[str, object]] = [
         ("model", model),
         ("written", output),

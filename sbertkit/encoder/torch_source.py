@@ -195,11 +195,12 @@ class TorchSource:
         from sbertkit.encoder.graphs.engines import engines_for
 
         precision = self.precision(encoder)
-        for engine in engines_for(precision, self._options.backend) or ("onnx",):
+        engines = engines_for(precision, self._options.backend) or ("onnx",)
+        for engine in engines:
             try:
                 return self._open_engine(encoder, engine, precision)
             except (InputError, MissingDependency, StorageError) as error:
-                if self._needs_graph(encoder):
+                if self._needs_graph(encoder) and engine == engines[-1]:
                     raise
                 _LOG.info("no graph with %s: %s", engine, error)
         self._graph_allowed = False
@@ -225,8 +226,8 @@ class TorchSource:
         """
         options = self._options
         graph = options.backend in ("onnx", "openvino") or options.precision == "int8"
-        if options.precision == "int8" and options.backend not in ("auto", "onnx"):
-            raise InputError(f"precision int8 needs backend onnx or auto, not {options.backend}")
+        if options.precision == "int8" and options.backend == "torch":
+            raise InputError("precision int8 needs backend onnx, openvino or auto, not torch")
         if graph and self.device != "cpu":
             raise InputError(
                 f"backends onnx and openvino and precision int8 run on the CPU, not on "
@@ -237,7 +238,7 @@ class TorchSource:
                 f"backend onnx computes in fp32 or int8, not in {options.precision}; choose another"
             )
         if options.backend == "openvino" and options.precision == "fp16":
-            raise InputError("backend openvino computes in fp32 or bf16, not in fp16")
+            raise InputError("backend openvino computes in fp32, bf16 or int8, not in fp16")
         if options.precision == "fp16" and self.device == "cpu":
             raise InputError("precision fp16 needs a GPU; on the CPU choose bf16, int8 or auto")
 

@@ -44,4 +44,6 @@ def test_bad_input_is_one_line_and_nothing_is_written(
         assert ran.err.splitlines()[-1].startswith("sbertkit: error:")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in taken.iterdir()] == ["letter.txt"]
+    ran = run("export", model, "-o", tmp_path / "out", "--calibrate", taken / "letter.txt")
+    assert (ran.status, "calibrate is for precision int8" in ran.err) == (1, True)
     assert run("export", model, "-o", tmp_path / "out", "--precision", "fp16").status == 2

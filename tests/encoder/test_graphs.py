@@ -110,7 +110,7 @@ def test_lower_precisions_are_near(tiny_bert: Path) -> None:
     for backend, precision, least in (
         ("torch", "bf16", 0.99),
         *([("openvino", "bf16", 0.99)] if "openvino" in GRAPH_BACKENDS else []),
-        ("auto", "int8", 0.97),
+        *((backend, "int8", 0.97) for backend in ("auto", *GRAPH_BACKENDS)),
     ):
         encoder = Encoder.load(
             tiny_bert, pooling="mean", device="cpu", backend=backend, precision=precision
@@ -212,6 +212,41 @@ def test_a_folder_with_something_else_is_left_alone(tiny_encoder: Encoder, expor
     assert (exported / GRAPH_FILE).read_bytes() == before
     with pytest.raises(InputError, match="is a file"):
         export_encoder(tiny_encoder, exported / "letter.txt")
+
+
+def test_the_ranges_of_8_bits_come_from_the_texts_that_are_given(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    exact = tiny_encoder.encode(TEXTS[2:40])
+
+    def error(name: str, calibrate: list[str] | None) -> float:
+        export_encoder(tiny_encoder, tmp_path / name, precision="int8", calibrate=calibrate)
+        return float(np.abs(Encoder.load(tmp_path / name).encode(TEXTS[2:40]) - exact).mean())
+
+    assert error("theirs", TEXTS[2:40]) < error("others", ["一二三"])
+    assert error("default", None) < 0.05
+    with pytest.raises(InputError, match="calibrate is for precision int8, not for fp32"):
+        export_encoder(tiny_encoder, tmp_path / "x", calibrate=["a"])
+    with pytest.raises(InputError, match="corpus with texts"):
+        export_encoder(tiny_encoder, tmp_path / "x", precision="int8", calibrate=[" "])
+    assert not (tmp_path / "x").exists()
+
+
+@needs_openvino
+def test_8_bits_are_left_to_onnxruntime_where_openvino_computes_something_else(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        OpenvinoBackend, "_embed", lambda _, batch: np.ones((len(batch.mask), 32), np.float32)
+    )
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="int8")
+    encoder.encode(TEXTS)
+    assert type(encoder._source.backend(encoder, 1)).__name__ == "OnnxBackend"
+    asked = Encoder.load(
+        tiny_bert, pooling="mean", device="cpu", precision="int8", backend="openvino"
+    )
+    with pytest.raises(InputError, match=r"something else than torch[^\n]*use precision bf16"):
+        asked.encode(TEXTS)
 
 
 def test_neither_torch_nor_transformers_is_loaded(exported: Path) -> None:
@@ -420,9 +455,8 @@ def test_precision_auto_serves_where_nothing_can_be_kept(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"backend": "torch", "precision": "int8"}, "needs backend onnx or auto"),
-        ({"backend": "openvino", "precision": "int8"}, "needs backend onnx or auto"),
-        ({"backend": "openvino", "precision": "fp16"}, "fp32 or bf16, not in fp16"),
+        ({"backend": "torch", "precision": "int8"}, "needs backend onnx, openvino or auto"),
+        ({"backend": "openvino", "precision": "fp16"}, "fp32, bf16 or int8, not in fp16"),
         ({"backend": "onnx", "precision": "bf16"}, "fp32 or int8, not in bf16"),
         ({"precision": "fp16"}, "fp16 needs a GPU"),
         ({"backend": "tensorrt"}, "backend must be one of auto, torch, onnx, openvino"),

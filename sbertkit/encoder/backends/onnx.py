@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.streams import run_streams, usable_cores
 from sbertkit.encoder.batching import Batch
@@ -55,12 +56,8 @@ class OnnxBackend:
         run_streams(run_one, plan, self._threads)
 
     def _embed(self, batch: Batch) -> Vectors:
-        given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
-        if batch.types is not None:
-            given["token_type_ids"] = batch.types
-        # A model with one token type for all has lost that input when the graph was made.
         try:
-            (vectors,) = self._session.run(None, {name: given[name] for name in self._inputs})
+            (vectors,) = self._session.run(None, graph_inputs(batch, self._inputs))
         except Exception as error:  # the library has no type of its own for all it may raise
             raise _refusal(self._graph, error) from error
         result: Vectors = vectors

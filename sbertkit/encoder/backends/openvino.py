@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.signal_stack import kept_signal_stack
 from sbertkit.encoder.backends.streams import run_streams, usable_cores
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
-_HINTS = {"fp32": "f32", "bf16": "bf16"}
+_BF16 = "BF16"
+"""What a CPU is said to be capable of that computes in bfloat16 itself."""
 
 
 _alive: "weakref.WeakSet[OpenvinoBackend]" = weakref.WeakSet()
@@ -40,8 +42,9 @@ class OpenvinoBackend:
     """Runs an exported graph, one batch a core at a time.
 
     Args:
-        graph: The file, in float32; its hash has been checked.
-        precision: ``fp32``, or ``bf16`` for matrix products in 16 bits.
+        graph: The file; its hash has been checked.
+        precision: ``fp32``; ``bf16`` for matrix products in 16 bits; or ``int8`` for a graph whose
+            products are in 8 bits, what is between them in 16 where the CPU can.
 
     Raises:
         InputError: OpenVINO cannot run the graph.
@@ -77,31 +80,29 @@ class OpenvinoBackend:
         run_streams(run_one, plan, self._streams)
 
     def _compile(self) -> None:
-        library = import_library("openvino")
+        core = import_library("openvino").Core()
+        with kept_signal_stack():
+            capable = _BF16 in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        halves = self._precision == "bf16" or (self._precision == "int8" and capable)
         settings = {
-            "INFERENCE_PRECISION_HINT": _HINTS[self._precision],
+            "INFERENCE_PRECISION_HINT": "bf16" if halves else "f32",
             "NUM_STREAMS": self._streams,
             "INFERENCE_NUM_THREADS": self._streams,
             "ENABLE_CPU_PINNING": False,
         }
         try:
             with kept_signal_stack():
-                self._compiled = library.Core().compile_model(str(self._graph), "CPU", settings)
+                self._compiled = core.compile_model(str(self._graph), "CPU", settings)
             self._inputs = [given.get_any_name() for given in self._compiled.inputs]
         except Exception as error:  # the library has no type of its own
             raise self._refusal(error) from error
         self._requests = threading.local()
 
     def _embed(self, batch: Batch) -> Vectors:
-        given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
-        if batch.types is not None:
-            given["token_type_ids"] = batch.types
         try:
             if not hasattr(self._requests, "one"):
                 self._requests.one = self._compiled.create_infer_request()
-            (vectors,) = self._requests.one.infer(
-                {name: given[name] for name in self._inputs}
-            ).values()
+            (vectors,) = self._requests.one.infer(graph_inputs(batch, self._inputs)).values()
         except Exception as error:  # as above
             raise self._refusal(error) from error
         result: Vectors = np.array(vectors, np.float32)

@@ -13,7 +13,7 @@ from sbertkit.encoder.graphs.folder import GRAPH_FILE
 from sbertkit.encoder.graphs.probes import least_cosine
 from sbertkit.errors import InputError
 
-_PRECISIONS = {"openvino": ("fp32", "bf16"), "onnx": ("fp32", "int8")}
+_PRECISIONS = {"openvino": ("fp32", "bf16", "int8"), "onnx": ("fp32", "int8")}
 """By the backend's name, the fastest first."""
 _LIBRARIES = {"openvino": "openvino", "onnx": "onnxruntime"}
 _BACKENDS: dict[str, Callable[[Path, str], Backend]] = {
@@ -73,6 +73,7 @@ def check_equal(expected: Vectors, found: Vectors, precision: str, model: str) -
         equal = cosine >= LEAST_COSINE[precision]
         told = f"least cosine {cosine:.4f}, expected at least {LEAST_COSINE[precision]}"
     if not equal:
+        remedy = "use backend torch" if precision != "int8" else "use precision bf16 or fp32"
         raise InputError(
-            f"the graph of {model} computes something else than torch ({told}); use backend torch"
+            f"the graph of {model} computes something else than torch ({told}); {remedy}"
         )

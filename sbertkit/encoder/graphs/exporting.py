@@ -3,14 +3,17 @@
 import copy
 import os
 import tempfile
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 from sbertkit.arguments import output_folder
+from sbertkit.data.sampling import Texts, sample_texts
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
+from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.graphs.engines import check_equal
 from sbertkit.encoder.graphs.folder import (
@@ -29,11 +32,16 @@ from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file, staged_folder, storage_errors
 
 PRECISIONS = ("fp32", "int8")
+_CALIBRATION_TEXTS = 256
 _LIBRARIES = ("torch", "transformers", "onnxruntime")
 
 
 def export_encoder(
-    encoder: Encoder, folder: str | os.PathLike[str], *, precision: str = "fp32"
+    encoder: Encoder,
+    folder: str | os.PathLike[str],
+    *,
+    precision: str = "fp32",
+    calibrate: Texts | None = None,
 ) -> GraphEntry:
     """Writes an encoder as one graph file that holds everything from token ids to the vector.
 
@@ -45,6 +53,9 @@ def export_encoder(
         encoder: With a tokenizer of the tokenizers library.
         folder: New, empty, or an earlier export, which is replaced.
         precision: ``fp32``, or ``int8`` for 8-bit weights and activations.
+        calibrate: For ``int8``: texts like those that will be encoded, a path or an iterable, of
+            which at most 256 are drawn; the ranges of activations are taken from them. By default
+            from a few texts of many kinds.
 
     Returns:
         What the folder says of itself; its `least_cosine` is the least over the probe texts.
@@ -56,15 +67,22 @@ def export_encoder(
     """
     if precision not in PRECISIONS:
         raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
+    if calibrate is not None and precision != "int8":
+        raise InputError(f"calibrate is for precision int8, not for {precision}; leave it out")
     place = output_folder(folder)
     with storage_errors(place):
         _check_target(place)
+        texts = PROBES
+        if calibrate is not None:
+            texts = sample_texts(calibrate, _CALIBRATION_TEXTS).texts
         with staged_folder(place) as staged:
-            write_graph(encoder, staged, precision)
+            write_graph(encoder, staged, precision, texts)
     return read_entry(place)
 
 
-def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
+def write_graph(
+    encoder: Encoder, folder: Path, precision: str, calibrate: Sequence[str] = PROBES
+) -> None:
     """Writes an export into an empty folder; see `export_encoder`."""
     fast = getattr(encoder.tokenizer.hf, "backend_tokenizer", None)
     if fast is None:
@@ -82,8 +100,9 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
         found = probe_vectors(encoder, OnnxBackend(exact, "fp32"))
         check_equal(expected, found, "fp32", encoder.options.model)
         if precision == "int8":
-            quantize_graph(exact, graph)
+            quantize_graph(exact, graph, _batches(encoder, calibrate))
             found = probe_vectors(encoder, OnnxBackend(graph, "int8"))
+            check_equal(expected, found, "int8", encoder.options.model)
     (folder / TOKENIZER_FILE).write_text(fast.to_str(), encoding="utf-8")
     write_entry(
         folder,
@@ -106,6 +125,14 @@ def write_graph(encoder: Encoder, folder: Path, precision: str) -> None:
             files={name: sha256_file(folder / name) for name in (GRAPH_FILE, TOKENIZER_FILE)},
         ),
     )
+
+
+def _batches(encoder: Encoder, texts: Sequence[str]) -> Iterator[Batch]:
+    """Texts as the model reads them, few at a time."""
+    prompt = encoder.prompts.document
+    tokens = encoder.tokenizer.tokenize([prompt + text for text in texts], encoder.max_tokens)
+    for rows in plan_batches([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
+        yield encoder.padder.pad(tokens, rows)
 
 
 def _on_cpu(network: Network) -> Network:

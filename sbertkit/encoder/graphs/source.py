@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.engines import open_engine
+from sbertkit.encoder.graphs.engines import engines_for, open_engine
 from sbertkit.encoder.graphs.folder import TOKENIZER_FILE, GraphEntry, read_entry
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
@@ -33,8 +33,15 @@ class GraphSource:
         self._entry = entry
         self._folder = folder
         self._precision = "bf16" if options.precision == "bf16" else entry.precision
-        openvino = options.backend == "openvino" or self._precision == "bf16"
-        self._backend = open_engine("openvino" if openvino else "onnx", folder, self._precision)
+        self._backend = open_engine(self._engine(options.backend), folder, self._precision)
+
+    def _engine(self, backend: str) -> str:
+        """The library to run it; in fp32 the one that opens it sooner, for all are as fast."""
+        if backend != "auto":
+            return backend
+        if self._precision == "fp32":
+            return "onnx"
+        return (engines_for(self._precision, backend) or ("openvino",))[0]
 
     def fingerprint(self, _: Encoder) -> str:
         """That of the encoder that was exported."""
@@ -98,12 +105,11 @@ def _check_asked(options: LoadOptions, entry: GraphEntry) -> None:
         "normalize": (options.normalize, (None, entry.normalizes)),
         "max_tokens": (options.max_tokens, (None, entry.max_tokens)),
         "prompts": (options.prompts, (None, Prompts(**entry.prompts))),
-        "backend": (options.backend, ("auto", "onnx")),
+        "backend": (options.backend, ("auto", "onnx", "openvino")),
         "device": (options.device, ("auto", "cpu")),
         "precision": (options.precision, ("fp32", "auto", entry.precision)),
     }
-    if entry.precision == "fp32" and options.backend in ("auto", "openvino"):
-        asked["backend"] = (options.backend, ("auto", "openvino"))
+    if entry.precision == "fp32" and options.backend != "onnx":
         asked["precision"] = (options.precision, ("auto", "bf16", "fp32"))
     for name, (value, possible) in asked.items():
         if value not in possible:

@@ -3,16 +3,18 @@
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library
-from sbertkit.encoder.batching import Padder
+from sbertkit.encoder.batching import Batch, Padder
 from sbertkit.encoder.network import Network
 from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.tokenization import Tokens
@@ -70,9 +72,8 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
             "use backend torch"
         )
     batch = padder.pad(tokens, np.arange(len(tokens)))
-    given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
-    if batch.types is not None:
-        given["token_type_ids"] = batch.types
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    given = graph_inputs(batch, names if batch.types is not None else names[:2])
     traceable = copy.copy(network)
     traceable.eval()  # or the exporter would put its parts in training mode at the end
     traceable.pooling = _TraceablePooling(network.pooling)  # type: ignore[assignment]  # alike
@@ -97,12 +98,16 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
         ) from error
 
 
-def quantize_graph(source: Path, path: Path) -> None:
-    """Writes the graph with 8-bit weights, one scale a column, and activations scaled as they come.
+def quantize_graph(source: Path, path: Path, batches: Iterable[Batch]) -> None:
+    """Writes the graph with the products of weights and activations in 8 bits.
+
+    Weights have one scale a column; activations one a product, so that the range it meets in the
+    batches just fits (the widest activation is the last step of 255).
 
     Args:
         source: A graph in float32.
         path: The file to write.
+        batches: What the model reads, to find the ranges of its activations.
 
     Raises:
         InputError: The graph cannot be quantized.
@@ -110,12 +115,39 @@ def quantize_graph(source: Path, path: Path) -> None:
     """
     import_library("onnxruntime")
     try:
-        from onnxruntime.quantization import QuantType, quantize_dynamic
+        import onnx
+        from onnxruntime import quantization
     except ImportError as error:
         raise MissingDependency('8 bits need onnx: pip install "sbertkit[cpu]"') from error
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # has no types
+        def __init__(self, names: Sequence[str]) -> None:
+            self._given = (graph_inputs(batch, names) for batch in batches)
+
+        def get_next(self) -> dict[str, npt.NDArray[np.int64]] | None:
+            return next(self._given, None)
+
     try:
+        graph = onnx.load(source).graph
+        weights = {tensor.name for tensor in graph.initializer}
+        products = [
+            node.name
+            for node in graph.node
+            if node.op_type == "MatMul" and node.input[1] in weights
+        ]
         with _quiet():
-            quantize_dynamic(source, path, per_channel=True, weight_type=QuantType.QInt8)
+            quantization.quantize_static(
+                source,
+                path,
+                Reader([given.name for given in graph.input]),
+                quant_format=quantization.QuantFormat.QDQ,
+                op_types_to_quantize=["MatMul"],
+                nodes_to_quantize=products,
+                per_channel=True,
+                activation_type=quantization.QuantType.QUInt8,
+                weight_type=quantization.QuantType.QInt8,
+                extra_options={"OpTypesToExcludeOutputQuantization": ["MatMul"]},
+            )
     except Exception as error:  # the library has no type of its own
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{source} cannot be quantized: {reason}; use precision fp32") from error
