@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python eval/bench_cold.py
 	$(BIN)/python eval/bench_memory.py
 	$(BIN)/python eval/bench_index_memory.py
+	$(BIN)/python eval/bench_index_life.py
 	$(BIN)/python eval/self_search.py
 	if [ -n "$$SBERTKIT_DATA" ]; then \
 	  for script in sts retrieval bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \

@@ -90,6 +90,42 @@ def memory_table(figures: Figures) -> str:
     return f"{table}\n\nGrowth {figures['growth_mb']} MB."
 
 
+def index_life_table(figures: Figures) -> str:
+    """What an update costs, and what many segments cost a search."""
+    update = figures["update"]
+    rows = [
+        (
+            kind,
+            found["segments"],
+            f"{found['deleted']:,}",
+            f"{found['milliseconds']:.2f}",
+            f"{found['fresh_milliseconds']:.2f}",
+            f"{found['ratio']:.2f}",
+            f"{found['ratio_compacted']:.2f}",
+            f"{found['recall_at_10']['segments']:.3f}, {found['recall_at_10']['one']:.3f}",
+        )
+        for kind, found in figures["search"].items()
+    ]
+    table = markdown(
+        (
+            "kind",
+            "segments",
+            "deleted",
+            "ms a query",
+            "ms, built at once",
+            "ratio",
+            "ratio after compact",
+            "recall@10, both",
+        ),
+        rows,
+    )
+    return (
+        f"`index --update` on {figures['documents']:,} documents, {update['changed']:,} of them "
+        f"changed, encodes {update['encoded']:,} texts in {update['seconds']:.2f} s, of which "
+        f"{update['seconds_besides_encoding']:.2f} s are not encoding.\n\n{table}"
+    )
+
+
 def self_search_table(figures: Figures) -> str:
     """Documents that find themselves."""
     searched = figures["searched"]
@@ -133,6 +169,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "cold": cold_table,
     "encode_memory": encode_memory_table,
     "index_memory": memory_table,
+    "index_life": index_life_table,
     "self_search": self_search_table,
     "sts": sts_table,
     "retrieval": retrieval_table,

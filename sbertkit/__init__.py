@@ -46,7 +46,18 @@ if TYPE_CHECKING:
         read_suite,
         run_suite,
     )
-    from sbertkit.retrieval import Hit, IndexInfo, Problem, SearchIndex, index_info, verify_index
+    from sbertkit.retrieval import (
+        Changes,
+        Hit,
+        IndexInfo,
+        Problem,
+        Repair,
+        SearchIndex,
+        dump_index,
+        index_info,
+        repair_index,
+        verify_index,
+    )
     from sbertkit.training import (
         ClassifiedPair,
         Quality,
@@ -59,6 +70,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "Changes": "retrieval",
     "ClassifiedPair": "training",
     "Comparison": "evaluation",
     "DamagedIndex": "errors",
@@ -81,6 +93,7 @@ _MODULE_OF = {
     "Problem": "retrieval",
     "Quality": "training",
     "ReadOptions": "data",
+    "Repair": "retrieval",
     "RetrievalResult": "evaluation",
     "SbertkitError": "errors",
     "SearchIndex": "retrieval",
@@ -97,6 +110,7 @@ _MODULE_OF = {
     "compare_runs": "evaluation",
     "configured": "evaluation",
     "diagnose": "evaluation",
+    "dump_index": "retrieval",
     "encode_corpus": "encoder",
     "evaluate_index": "evaluation",
     "evaluate_isotropy": "evaluation",
@@ -107,12 +121,14 @@ _MODULE_OF = {
     "export_encoder": "encoder.graphs.exporting",
     "index_info": "retrieval",
     "read_suite": "evaluation",
+    "repair_index": "retrieval",
     "run_suite": "evaluation",
     "train_nli": "training",
     "verify_index": "retrieval",
 }
 
 __all__ = [
+    "Changes",
     "ClassifiedPair",
     "Comparison",
     "DamagedIndex",
@@ -135,6 +151,7 @@ __all__ = [
     "Problem",
     "Quality",
     "ReadOptions",
+    "Repair",
     "RetrievalResult",
     "SbertkitError",
     "SearchIndex",
@@ -151,6 +168,7 @@ __all__ = [
     "compare_runs",
     "configured",
     "diagnose",
+    "dump_index",
     "encode_corpus",
     "evaluate_index",
     "evaluate_isotropy",
@@ -161,6 +179,7 @@ __all__ = [
     "export_encoder",
     "index_info",
     "read_suite",
+    "repair_index",
     "run_suite",
     "train_nli",
     "verify_index",

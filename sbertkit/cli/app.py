@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from sbertkit import __version__
+from sbertkit.cli.changes import add, delete, upsert
 from sbertkit.cli.data import data
 from sbertkit.cli.demo import demo
 from sbertkit.cli.diagnose import diagnose
@@ -20,6 +21,7 @@ from sbertkit.cli.encode import encode, similarity
 from sbertkit.cli.evaluate import evaluate
 from sbertkit.cli.export import export
 from sbertkit.cli.index import index, info, verify
+from sbertkit.cli.maintain import compact, dump, repair
 from sbertkit.cli.output import without_controls
 from sbertkit.cli.search import search
 from sbertkit.cli.train import train_nli
@@ -36,8 +38,14 @@ _TERMINATED = 143
         similarity,
         index,
         search,
+        add,
+        upsert,
+        delete,
+        compact,
         info,
         verify,
+        repair,
+        dump,
         train_nli,
         evaluate,
         diagnose,

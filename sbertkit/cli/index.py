@@ -1,13 +1,16 @@
 """``index``, ``info`` and ``verify``."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.changes import print_changes
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
+    given_options,
     quiet_option,
     read_options,
     resume_option,
@@ -43,6 +46,18 @@ if TYPE_CHECKING:
     help="Put the encoder into DIR, so that a search needs neither the model nor torch.",
 )
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
+@click.option(
+    "--vectors",
+    metavar="FILE",
+    help="Vectors that exist already: .npy in the order of the documents, or .parquet with columns "
+    "id and vector. Nothing is encoded but a few texts to compare.",
+)
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Bring the index that is there up to date: encode what is new or changed, delete what is "
+    "gone.",
+)
 @read_options
 @resume_option
 @quiet_option
@@ -54,6 +69,8 @@ def index(
     recall: float,
     clusters: int | None,
     with_encoder: bool,
+    vectors: str | None,
+    update: bool,
     read: "ReadOptions",
     resume: bool,
     quiet: bool,
@@ -62,12 +79,13 @@ def index(
 
     CORPUS is text (one document a line), JSONL, TSV (id, tab, text), CSV or Parquet, each also
     gzipped, a BEIR folder, a folder of .txt and .md files, or - for standard input. An index that
-    is there already is replaced in one step.
+    is there already is replaced in one step, or with --update brought up to date.
 
     \b
     Example:
       sbertkit index corpus.txt
       sbertkit index articles.jsonl.gz -o indexes/articles --kind hnsw
+      sbertkit index articles.jsonl.gz -o indexes/articles --update
     """
     from rich.filesize import decimal
 
@@ -75,7 +93,12 @@ def index(
 
     if output is None and corpus == "-":
         raise click.UsageError("standard input has no name: give the index folder with -o DIR")
-    path = default_index_path(corpus) if output is None else output
+    if update and (resume or vectors is not None):
+        raise click.UsageError("--update goes with neither --resume nor --vectors")
+    path = str(default_index_path(corpus) if output is None else output)
+    if update and Path(path).exists():
+        _update(path, corpus, load_encoder, read, quiet)
+        return
     with SearchIndex.build(
         corpus,
         load_encoder,
@@ -87,12 +110,39 @@ def index(
         progress=not quiet,
         with_encoder=with_encoder,
         resume=resume,
+        vectors=vectors,
     ) as built:
         facts = built.info()
     print_line(
         f"{facts.documents:,} documents in {without_controls(str(path))} "
         f"({facts.kind}, {facts.dim} dimensions, {decimal(facts.bytes)})"
     )
+
+
+def _update(
+    path: str, corpus: str, load_given: LoadEncoder, read: "ReadOptions", quiet: bool
+) -> None:
+    """Brings an index up to date with the encoder it names, or the one that options name."""
+    from sbertkit.retrieval import change_documents
+    from sbertkit.retrieval.opening import load_encoder
+
+    given = given_options(click.get_current_context())
+    settled = sorted(given & {"kind", "recall", "clusters", "with_encoder"})
+    if settled:
+        raise click.UsageError(
+            f"--update keeps what the index was built with: leave --{settled[0]} out, or build it "
+            "anew without --update"
+        )
+    named = given & {"model", "pooling", "max_tokens", "precision", "backend", "device"}
+    changes = change_documents(
+        path,
+        corpus,
+        lambda view: load_given() if named else load_encoder(Path(path).absolute(), view.manifest),
+        mode="update",
+        read=read,
+        progress=not quiet,
+    )
+    print_changes(changes, path)
 
 
 @click.command()
@@ -117,7 +167,11 @@ def info(directory: str, output_format: str) -> None:
     if output_format == "json":
         print_line(json_line(facts))
     else:
-        names = {"recall": "recall wanted"}
+        names = {
+            "recall": "recall wanted",
+            "deleted": "deleted, not compacted",
+            "carries_encoder": "carries its encoder",
+        }
         print_facts((names.get(name, name), value) for name, value in facts.items())
 
 

@@ -1,15 +1,28 @@
 """Vector segments: how unit vectors are stored and searched; knows rows, never texts."""
 
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind
-from sbertkit.index.segment import VECTORS_FILE, Neighbours, VectorSegment, write_vectors
+from sbertkit.index.live import LiveRows
+from sbertkit.index.segment import (
+    BUILD_FILE,
+    INDEX_FILE,
+    VECTORS_FILE,
+    Neighbours,
+    VectorSegment,
+    unit_pools,
+    write_vectors,
+)
 
 __all__ = [
     "AUTO_FLAT_LIMIT",
+    "BUILD_FILE",
+    "INDEX_FILE",
     "KINDS",
     "VECTORS_FILE",
+    "LiveRows",
     "Neighbours",
     "VectorSegment",
     "check_kind",
     "choose_kind",
+    "unit_pools",
     "write_vectors",
 ]

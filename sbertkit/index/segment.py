@@ -5,7 +5,7 @@ Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not 
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from sbertkit.index.kinds import (
     write_index,
 )
 from sbertkit.index.library import load_faiss
+from sbertkit.index.live import LiveRows
 from sbertkit.storage import storage_errors
 
 VECTORS_FILE = "vectors.npy"
@@ -52,6 +53,28 @@ class Neighbours(NamedTuple):
     scores: npt.NDArray[np.float32]
 
 
+def unit_pools(pools: Iterable[Vectors], *, row: int = 0) -> Iterator[Vectors]:
+    """The rows of arrays (n, dim) scaled to unit length.
+
+    Args:
+        pools: The arrays.
+        row: Number of the first row, for messages.
+
+    Raises:
+        InputError: A row is zero or not finite, so that it has no direction.
+    """
+    for pool in pools:
+        norms = np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)
+        usable = np.isfinite(norms) & (norms > 0)
+        if not usable.all():
+            raise InputError(
+                f"document {row + int(np.argmin(usable)) + 1} of the index has a zero or infinite "
+                "vector, which has no direction; the model does not suit it"
+            )
+        yield (pool / norms).astype(np.float32)
+        row += len(pool)
+
+
 def write_vectors(
     path: Path,
     pools: Iterable[Vectors],
@@ -64,26 +87,17 @@ def write_vectors(
 
     Args:
         path: The file.
-        pools: Arrays (n, dim); their rows are scaled to unit length.
+        pools: Arrays (n, dim) of unit rows.
         dim: Size of a row.
         rows: Rows that are in the file already and stay.
         written: Called with the number of rows of each pool once they are on the disk.
 
     Raises:
-        InputError: A row is zero or not finite, so that it has no direction.
         StorageError: The disk is full or a permission is missing.
     """
     with storage_errors(path), closing(NpyWriter(path, dim, rows)) as writer:
         for pool in pools:
-            norms = np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)
-            usable = np.isfinite(norms) & (norms > 0)
-            if not usable.all():
-                row = writer.rows + int(np.argmin(usable))
-                raise InputError(
-                    f"document {row + 1} of the index has a zero or infinite vector, which has no "
-                    "direction; the model does not suit it"
-                )
-            writer.append((pool / norms).astype(np.float32))
+            writer.append(pool)
             writer.sync()
             written(len(pool))
         writer.finish()
@@ -171,61 +185,82 @@ class VectorSegment:
         stored: Vectors = np.array(self._vectors[rows])
         return stored
 
-    def search(self, queries: Vectors, k: int, *, exact: bool = False) -> Neighbours:
+    def search(
+        self, queries: Vectors, k: int, *, exact: bool = False, live: LiveRows | None = None
+    ) -> Neighbours:
         """The `k` nearest rows, fewer only where the segment has fewer; equal scores by row.
 
         Args:
             queries: Unit rows (q, dim) float32.
             k: How many.
             exact: Look at every row, whatever the kind.
+            live: The rows that may be found, at least one; ``None`` for all.
         """
-        k = min(k, len(self))
-        wanted = min(len(self), max(2 * k, k + _SPARE_CANDIDATES))
+        count = len(self) if live is None else live.count
+        k = min(k, count)
+        wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
         candidates = self._exhaustive if exact else self._candidates
-        found, settled = self._ranked(queries, candidates(queries, wanted), k)
+        found, settled = self._ranked(queries, candidates(queries, wanted, live), k, count)
         # Where rows beyond the candidates may score as high as the last hit (many equal texts),
         # which of them comes first must not hang on what faiss happened to find.
         while not settled.all():
-            wanted = min(len(self), 4 * wanted)
-            open_queries = queries[~settled]
-            better, now = self._ranked(open_queries, self._exhaustive(open_queries, wanted), k)
+            wanted = min(count, 4 * wanted)
+            asked = queries[~settled]
+            better, now = self._ranked(asked, self._exhaustive(asked, wanted, live), k, count)
             found.rows[~settled], found.scores[~settled] = better
             settled[~settled] = now
         return found
 
-    def _candidates(self, queries: Vectors, wanted: int) -> Rows:
+    def _candidates(self, queries: Vectors, wanted: int, live: LiveRows | None) -> Rows:
         """Rows (q, wanted) that hold the nearest, in no order."""
         if (
             self._index is None
             or self._kind.search is None
             or wanted * _EXHAUSTIVE_SHARE >= len(self)
         ):
-            return self._exhaustive(queries, wanted)
+            return self._exhaustive(queries, wanted, live)
         parameters = self._kind.search(self._parameters, wanted)
+        if live is not None:
+            parameters.sel = live.selector
         _, rows = self._index.search(queries, wanted, params=parameters)
         # Where clusters or links lead to too few rows, faiss fills up with -1.
         short = (rows < 0).any(axis=1)
         if short.any():
-            rows[short] = self._exhaustive(queries[short], wanted)
+            rows[short] = self._exhaustive(queries[short], wanted, live)
         found: Rows = rows
         return found
 
-    def _exhaustive(self, queries: Vectors, wanted: int) -> Rows:
+    def _exhaustive(self, queries: Vectors, wanted: int, live: LiveRows | None) -> Rows:
+        """Rows (q, wanted) that are the nearest of all that may be found."""
+        if live is None:
+            return self._nearest(queries, wanted)
+        # The products of whole blocks are much faster than those of chosen rows one by one, so
+        # that these are left to the queries that meet many deleted rows.
+        rows = self._nearest(queries, min(len(self), wanted + min(wanted, len(self) - live.count)))
+        usable = live.mask[rows]
+        rows = np.take_along_axis(rows, np.argsort(~usable, axis=1, kind="stable"), axis=1)
+        rows = np.ascontiguousarray(rows[:, :wanted])
+        short = np.count_nonzero(usable, axis=1) < wanted
+        if short.any():
+            rows[short] = live.nearest(queries[short], self._vectors, wanted)
+        return rows
+
+    def _nearest(self, queries: Vectors, wanted: int) -> Rows:
         faiss = load_faiss()
         _, rows = faiss.knn(queries, self._vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
         found: Rows = rows.astype(np.int64, copy=False)
         return found
 
     def _ranked(
-        self, queries: Vectors, candidates: Rows, k: int
+        self, queries: Vectors, candidates: Rows, k: int, count: int
     ) -> tuple[Neighbours, npt.NDArray[np.bool_]]:
-        """The best `k` of the candidates (q, c), and whether no other row can be among them."""
+        """The best `k` of the candidates (q, c), and whether no other of `count` can be there."""
         candidates = np.sort(candidates, axis=1)  # equal scores then keep the order of rows
         scores = self._scores(queries, candidates)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         scores_of_best = np.take_along_axis(scores, best, axis=1)
         settled = scores.min(axis=1) < scores_of_best[:, -1] - _SCORE_ERROR
-        if candidates.shape[1] == len(self):
+        if candidates.shape[1] == count:
             settled[:] = True
         neighbours = Neighbours(
             np.take_along_axis(candidates, best, axis=1), np.clip(scores_of_best, -1.0, 1.0)

@@ -2,43 +2,35 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from sbertkit.data import (
-    Document,
-    ReadOptions,
-    ReadReport,
-    SourcedDocument,
-    documents_from,
-    read_corpus,
-)
+from sbertkit.data import ReadOptions
 from sbertkit.data.part_log import PartLog
-from sbertkit.data.streams import STDIN, source_name
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.report import Account
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.index import VECTORS_FILE, VectorSegment, check_kind, choose_kind, write_vectors
+from sbertkit.index import (
+    VECTORS_FILE,
+    VectorSegment,
+    check_kind,
+    choose_kind,
+    unit_pools,
+    write_vectors,
+)
 from sbertkit.lock import writer_lock
 from sbertkit.progress import track
 from sbertkit.retrieval.carried import carry_encoder
+from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
-from sbertkit.retrieval.manifest import EncoderEntry, FileEntry, Manifest, SegmentEntry
-from sbertkit.retrieval.target import (
-    PARTS_FILE,
-    check_target,
-    generation_of,
-    new_segment,
-    sync_build,
-)
+from sbertkit.retrieval.imported import VectorSource, import_vectors, without_vectors
+from sbertkit.retrieval.manifest import EncoderEntry, Manifest, SegmentEntry
+from sbertkit.retrieval.target import PARTS_FILE, Workspace, check_target, new_generation
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
 logger = logging.getLogger(__name__)
-
-Corpus = str | os.PathLike[str] | Iterable[Document | Mapping[str, Any] | tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,7 @@ class BuildOptions:
         with_encoder: Whether the index carries its encoder, where that can be exported.
         resume: Whether to go on with what a killed build has encoded, and to keep what this one has
             if it is interrupted.
+        vectors: The vectors of the documents, if they exist already; see `import_vectors`.
     """
 
     kind: str = "auto"
@@ -63,6 +56,7 @@ class BuildOptions:
     progress: bool = False
     with_encoder: bool = True
     resume: bool = False
+    vectors: VectorSource | None = None
 
     def __post_init__(self) -> None:
         check_kind(self.kind, self.clusters)
@@ -73,6 +67,8 @@ class BuildOptions:
             raise InputTypeError(f"recall must be a number, not {self.recall!r}")
         if not 0 < self.recall <= 1:
             raise InputError(f"recall must be above 0 and at most 1, not {self.recall}")
+        if self.resume and self.vectors is not None:
+            raise InputError("where vectors are given nothing is encoded: leave resume out")
 
 
 def build_index(
@@ -94,79 +90,65 @@ def build_index(
     with made_parents(path), writer_lock(path), storage_errors(path):
         # What is there is looked at again, now that nobody else can change it.
         check_target(path)
-        with new_segment(path, resume=options.resume) as folder:
-            manifest = _write_segment(corpus, encoder, folder, path, options)
-            sync_build(folder)
-            manifest.commit(folder.parent.parent)
+        with new_generation(path, resume=options.resume) as workspace:
+            manifest = _write(corpus, encoder, workspace, path, options)
+            workspace.sync()
+            manifest.commit(workspace.root)
 
 
-def _write_segment(
+def _write(
     corpus: Corpus,
     encoder: Callable[[], Encoder],
-    folder: Path,
+    workspace: Workspace,
     path: Path,
     options: BuildOptions,
 ) -> Manifest:
-    """Writes all files of the segment's folder; gives the manifest that will name them."""
-    root = folder.parent.parent
-    database = folder / DOCUMENTS_FILE
-    count = _stage(corpus, database, options)
+    """Writes all files of the index; gives the manifest that will name them."""
+    folder = workspace.new_segment()
+    reader = CorpusReader(corpus, options.read)
+    if options.vectors is not None:
+        reader.documents = without_vectors(reader.documents)
+    count = _stage(reader, folder / DOCUMENTS_FILE, options)
     kind = choose_kind(options.kind, count, options.clusters)
     with foreign_errors():
         loaded = encoder()
-    truncated = _encode(loaded, database, folder, count, options)
+    truncated = None
+    if options.vectors is None:
+        truncated = _encode(loaded, folder, count, options)
+    else:
+        import_vectors(options.vectors, folder, loaded)
     parameters = kind.parameters(count, options.clusters)
     VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
-    exported = carry_encoder(loaded, root, folder.name) if options.with_encoder else None
-    files = tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir()))
+    exported = None
+    if options.with_encoder:
+        exported = carry_encoder(loaded, workspace.root, folder.name)
     return Manifest(
-        generation=generation_of(folder),
+        generation=workspace.generation,
         encoder=_describe_encoder(loaded, path),
-        corpus=_corpus_path(corpus),
+        corpus=reader.path,
         kind=options.kind,
         recall=float(options.recall),
-        segments=(SegmentEntry(folder.name, count, kind.name, files),),
+        segments=(SegmentEntry.of(workspace.root, folder, count, kind.name),),
         exported=exported,
+        clusters=options.clusters,
     )
 
 
-def _corpus_path(corpus: Corpus) -> str | None:
-    """Where the corpus lies; ``None`` for what lies nowhere."""
-    if not isinstance(corpus, str | os.PathLike) or os.fspath(corpus) == STDIN:
-        return None
-    return str(Path(corpus).resolve())
-
-
-def _stage(corpus: Corpus, database: Path, options: BuildOptions) -> int:
+def _stage(reader: CorpusReader, database: Path, options: BuildOptions) -> int:
     """First pass: reads, checks and stores all documents, and says what was met."""
-    report = ReadReport()
-    if isinstance(corpus, str | os.PathLike):
-        name, unit = source_name(os.fspath(corpus)), "line"
-        documents: Iterator[SourcedDocument] = read_corpus(corpus, options.read, report)
-    elif isinstance(corpus, Iterable):
-        name, unit = "the corpus", "row"
-        documents = foreign_items(documents_from(corpus, report))
-    else:
-        raise InputTypeError(
-            f"the corpus must be a path or an iterable of documents, not {type(corpus).__name__}"
-        )
     with track("reading", None, shown=options.progress) as advance:
-        count = stage_documents(database, documents, f"{name}: {{id}} stands on {unit}s", advance)
-    for message in report.warnings():
-        logger.warning("%s: %s", name, message)
+        count = stage_documents(database, reader.documents, reader.clash, advance)
+    reader.warn()
     if count == 0:
-        left_out = "; ".join(report.warnings()) or "it is empty"
-        raise InputError(f"{name} has no documents to index ({left_out})")
+        raise reader.none_found()
     return count
 
 
-def _encode(
-    encoder: Encoder, database: Path, folder: Path, count: int, options: BuildOptions
-) -> int:
+def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -> int:
     """Second pass: writes the vectors of all staged texts; gives the number of cut texts."""
     job = {"dim": encoder.dim, "encoder": encoder.fingerprint, "precision": encoder.precision}
     with (
-        closing(DocumentStore(database)) as store,
+        closing(DocumentStore(folder / DOCUMENTS_FILE)) as store,
         closing(PartLog(folder / PARTS_FILE, job)) as log,
     ):
         run = encoder.start_run()
@@ -175,9 +157,10 @@ def _encode(
         if run.account.rows:
             logger.warning("%d documents of %d were encoded before", run.account.rows, count)
         texts = log.texts(("", text) for text in store.texts())
+        pools = foreign_items(run.vectors(texts, total=count, progress=options.progress))
         write_vectors(
             folder / VECTORS_FILE,
-            foreign_items(run.vectors(texts, total=count, progress=options.progress)),
+            unit_pools(pools, row=log.rows),
             encoder.dim,
             rows=log.rows,
             written=lambda rows: log.add(log.drawn(rows), asdict(run.pool)),

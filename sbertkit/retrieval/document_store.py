@@ -3,8 +3,13 @@
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.errors import DamagedIndex, InputError
@@ -62,10 +67,15 @@ def stage_documents(
         connection.close()
 
 
+def rendered(document: Document) -> str:
+    """The further fields of a document as they are stored."""
+    return json.dumps(dict(document.metadata), ensure_ascii=False)
+
+
 def _insert(
     connection: sqlite3.Connection, row: int, document: Document, line: int, clash: str
 ) -> None:
-    metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
+    metadata = rendered(document)
     try:
         connection.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?)",
@@ -74,14 +84,35 @@ def _insert(
     except sqlite3.IntegrityError as error:
         query = "SELECT line FROM documents WHERE id = ?"
         (first,) = connection.execute(query, (document.id,)).fetchone()
-        raise InputError(
-            f"{clash.replace('{id}', f'id {document.id!r}')} {first} and {line}; "
-            "every document needs an id of its own"
-        ) from error
+        raise stands_twice(clash, document.id, first, line) from error
+
+
+def stands_twice(clash: str, document_id: str, first: int, second: int) -> InputError:
+    """The refusal of an id that stands in two places; see `stage_documents`."""
+    return InputError(
+        f"{clash.replace('{id}', f'id {document_id!r}')} {first} and {second}; "
+        "every document needs an id of its own"
+    )
+
+
+class StoredRow(NamedTuple):
+    """A document where it is stored.
+
+    Attributes:
+        row: Its row.
+        text: Its text.
+        metadata: Its further fields as JSON.
+    """
+
+    row: int
+    text: str
+    metadata: str
 
 
 class DocumentStore:
     """The documents of a published segment; safe to share between threads.
+
+    The file is freed with the object, or before by `close`.
 
     Args:
         path: The database file, whose hash has been checked.
@@ -99,46 +130,55 @@ class DocumentStore:
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
             raise DamagedIndex(f"{path} cannot be read: {error}") from error
+        self.close = weakref.finalize(self, self._connection.close)
         try:
             (self._count,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
         except sqlite3.Error as error:
-            self._connection.close()
+            self.close()
             raise DamagedIndex(f"{path} cannot be read: {error}") from error
 
     def __len__(self) -> int:
         return int(self._count)
 
-    def close(self) -> None:
-        """Frees the file."""
-        self._connection.close()
-
     def at(self, rows: Sequence[int]) -> dict[int, Document]:
         """The documents of some rows, by row."""
-        found: dict[int, Document] = {}
-        distinct = sorted(set(rows))
-        for start in range(0, len(distinct), _ROWS_A_QUERY):
-            part = distinct[start : start + _ROWS_A_QUERY]
-            marks = ",".join("?" * len(part))
-            # S608: only question marks are put into the statement
-            query = f"SELECT row, id, text, metadata FROM documents WHERE row IN ({marks})"  # noqa: S608
-            with self._lock:
-                answers = self._connection.execute(query, part).fetchall()
-            found.update(
-                (row, Document(id_, text, json.loads(metadata)))
-                for row, id_, text, metadata in answers
-            )
-        return found
+        columns = "SELECT row, id, text, metadata FROM documents WHERE row"
+        return {
+            row: Document(id_, text, json.loads(metadata))
+            for row, id_, text, metadata in self._among(columns, sorted(set(rows)))
+        }
 
-    def get(self, document_id: str) -> Document | None:
-        """The document of an id, if there is one."""
-        query = "SELECT id, text, metadata FROM documents WHERE id = ?"
-        with self._lock:
-            answer = self._connection.execute(query, (document_id,)).fetchone()
-        if answer is None:
-            return None
-        return Document(answer[0], answer[1], json.loads(answer[2]))
+    def find(self, ids: Sequence[str]) -> dict[str, StoredRow]:
+        """Where those of some ids that are there are stored, by id."""
+        columns = "SELECT id, row, text, metadata FROM documents WHERE id"
+        return {id_: StoredRow(*others) for id_, *others in self._among(columns, ids)}
 
     def texts(self) -> Iterator[str]:
         """All texts in the order of rows, one at a time; for one thread alone."""
         for (text,) in self._connection.execute("SELECT text FROM documents ORDER BY row"):
             yield text
+
+    def texts_at(self, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """Rows, and the text of each."""
+        yield from self._among("SELECT row, text FROM documents WHERE row", rows)
+
+    def documents(self, live: npt.NDArray[np.bool_] | None = None) -> Iterator[SourcedDocument]:
+        """The documents in the order of rows, one at a time; for one thread alone.
+
+        Args:
+            live: Whether each row is wanted, (n,); ``None`` for all.
+        """
+        query = "SELECT row, id, text, metadata, line FROM documents ORDER BY row"
+        for row, id_, text, metadata, line in self._connection.execute(query):
+            if live is None or live[row]:
+                yield SourcedDocument(Document(id_, text, json.loads(metadata)), line)
+
+    def _among(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """The answers to a query that ends in a column, for those rows with one of the values."""
+        for start in range(0, len(values), _ROWS_A_QUERY):
+            part = values[start : start + _ROWS_A_QUERY]
+            with self._lock:
+                answers = self._connection.execute(
+                    f"{query} IN ({','.join('?' * len(part))})", part
+                ).fetchall()
+            yield from answers

@@ -4,15 +4,17 @@ import os
 from pathlib import Path
 
 from sbertkit.arguments import path_text
+from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
 from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
     SEGMENTS_FOLDER,
     Manifest,
     check_files,
+    extra_files,
     read_manifest,
 )
-from sbertkit.retrieval.opening import READ_ATTEMPTS, close_segments, open_generation
+from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
 from sbertkit.retrieval.results import IndexInfo, Problem
 
 
@@ -22,12 +24,15 @@ def describe(manifest: Manifest) -> IndexInfo:
     return IndexInfo(
         documents=manifest.documents,
         dim=manifest.encoder.dim,
-        kind="+".join(sorted(kinds)),
+        kind="+".join(sorted(kinds)) or manifest.kind,
         model=manifest.encoder.name,
         fingerprint=manifest.encoder.fingerprint,
         generation=manifest.generation,
         bytes=sum(entry.bytes for entry in manifest.files()),
         recall=manifest.recall,
+        segments=len(manifest.segments),
+        deleted=manifest.deleted,
+        carries_encoder=manifest.exported is not None,
     )
 
 
@@ -42,6 +47,8 @@ def index_info(path: str | os.PathLike[str]) -> IndexInfo:
 
 def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
     """What is wrong with an index folder, every file hashed; empty when nothing is.
+
+    Lost, cut, changed and additional files are told.
 
     Raises:
         MissingFile: There is no such folder.
@@ -64,12 +71,14 @@ def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
 
 
 def _problems(root: Path, manifest: Manifest) -> tuple[Problem, ...]:
-    problems = tuple(check_files(root, manifest))
+    problems = [*check_files(root, manifest)]
+    with reading(str(root)):
+        problems += extra_files(root, manifest)
     if problems:
-        return problems
+        return tuple(problems)
     try:
-        segments = open_generation(root, manifest)
+        view = open_generation(root, manifest)
     except (DamagedIndex, OSError) as error:
         return (Problem(SEGMENTS_FOLDER, str(error)),)
-    close_segments(segments)
+    view.close()
     return ()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -16,9 +17,16 @@ from sbertkit.storage import replace_file, sha256_file
 MANIFEST_FILE = "manifest.json"
 SEGMENTS_FOLDER = "segments"
 ENCODER_FOLDER = "encoder"
+TOMBSTONES_FOLDER = "tombstones"
 FORMAT = 1
 _MARK = "sbertkit index"
 _SEGMENT_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
+_UNFINISHED = re.compile(
+    rf"({SEGMENTS_FOLDER}|{ENCODER_FOLDER})/{_SEGMENT_NAME.pattern}(?=/)"
+    rf"|{TOMBSTONES_FOLDER}/\d{{6,}}\.npy$"
+    rf"|\.{re.escape(MANIFEST_FILE)}\.\d+\.tmp$"
+)
+"""What a writer makes before its commit: the folder of a segment or an encoder, a file."""
 _REMEDY = "restore it from a backup or build the index again"
 
 
@@ -38,12 +46,32 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment: its id, which is its folder's name, documents, kind and files."""
+    """A segment.
+
+    Attributes:
+        id: Its folder's name.
+        documents: Number of its rows, the deleted ones too.
+        kind: Kind of its vector index.
+        files: Its files.
+        deleted: How many of its rows are deleted.
+    """
 
     id: str
     documents: int
     kind: str
     files: tuple[FileEntry, ...]
+    deleted: int = 0
+
+    @classmethod
+    def of(cls, root: Path, folder: Path, documents: int, kind: str) -> "SegmentEntry":
+        """The entry of a segment whose files are all written."""
+        files = tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir()))
+        return cls(folder.name, documents, kind, files)
+
+    @property
+    def live(self) -> int:
+        """Number of documents that are not deleted."""
+        return self.documents - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +116,7 @@ class Manifest:
         segments: The segments.
         exported: The encoder that it carries as a graph, if any.
         tombstones: The file of deleted rows, if any are deleted.
+        clusters: Clusters asked for, for kind ``ivf``.
     """
 
     generation: int
@@ -98,11 +127,17 @@ class Manifest:
     segments: tuple[SegmentEntry, ...] = field(default=())
     exported: ExportEntry | None = None
     tombstones: FileEntry | None = None
+    clusters: int | None = None
 
     @property
     def documents(self) -> int:
-        """Number of documents in all segments."""
-        return sum(segment.documents for segment in self.segments)
+        """Number of documents in all segments that are not deleted."""
+        return sum(segment.live for segment in self.segments)
+
+    @property
+    def deleted(self) -> int:
+        """Number of deleted documents whose rows are still there."""
+        return sum(segment.deleted for segment in self.segments)
 
     def files(self) -> Iterator[FileEntry]:
         """All files that belong to the index, the manifest itself left out."""
@@ -177,6 +212,22 @@ def check_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
             yield problem
 
 
+def extra_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
+    """The files in an index folder that do not belong to it.
+
+    Those of a change that goes on, or that was killed, do no harm and are left to the next writer.
+    """
+    named = {MANIFEST_FILE, *(entry.path for entry in manifest.files())}
+    ours = {path.rpartition("/")[0] for path in named}
+    for folder, _, names in os.walk(root):
+        for name in sorted(names):
+            path = (Path(folder) / name).relative_to(root).as_posix()
+            unfinished = _UNFINISHED.match(path)
+            if path in named or (unfinished is not None and unfinished.group() not in ours):
+                continue
+            yield Problem(path, "not part of the index: move it away")
+
+
 def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
     """What is wrong with a file of the index, if anything.
 
@@ -220,7 +271,10 @@ def _read_raw(root: Path) -> bytes:
                 f"{root} has no {MANIFEST_FILE}: a build was not finished, or the file was lost; "
                 f"{_REMEDY}"
             ) from error
-        raise InputError(f"{root} is not an sbertkit index: it has no {MANIFEST_FILE}") from error
+        raise InputError(
+            f"{root} is not an sbertkit index: it has no {MANIFEST_FILE}; name the folder of one, "
+            "or build it with: sbertkit index CORPUS"
+        ) from error
 
 
 def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
@@ -236,7 +290,10 @@ def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
         return content
     if _has_segments(root):
         raise DamagedIndex(f"{path} is damaged: {reason}; {_REMEDY}")
-    raise InputError(f"{root} is not an sbertkit index: its {MANIFEST_FILE} is of another kind")
+    raise InputError(
+        f"{root} is not an sbertkit index: its {MANIFEST_FILE} is of another kind; name the folder "
+        "of one"
+    )
 
 
 def _has_segments(root: Path) -> bool:
@@ -277,4 +334,5 @@ def _parse(content: dict[str, Any]) -> Manifest:
             None if exported is None else ExportEntry(exported["id"], files_of(exported["files"]))
         ),
         tombstones=None if tombstones is None else FileEntry(**tombstones),
+        clusters=content.get("clusters"),
     )

@@ -1,24 +1,27 @@
 """Opening an index folder: one generation as a whole, checked before it is parsed."""
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
-from sbertkit.index import VECTORS_FILE, VectorSegment
+from sbertkit.index import VECTORS_FILE, LiveRows, VectorSegment
 from sbertkit.retrieval.carried import load_carried
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
     EncoderEntry,
+    FileEntry,
     Manifest,
+    SegmentEntry,
     check_file,
     read_manifest,
 )
+from sbertkit.retrieval.tombstones import read_tombstones
+from sbertkit.retrieval.view import Segment, View
 
 READ_ATTEMPTS = 10
 """How often a reader starts again when a writer puts a newer generation in its way."""
@@ -27,19 +30,23 @@ HASH_ALL_BYTES = 2**30
 """Size of an index up to which opening it hashes every file."""
 
 
-class Segment(NamedTuple):
-    """A segment's vectors and documents."""
+def open_view(root: Path, known: View | None = None) -> View:
+    """The state of an index folder now: one generation as a whole, its files checked.
 
-    vectors: VectorSegment
-    documents: DocumentStore
+    Args:
+        root: The index folder.
+        known: An earlier state; its segments that are still there are not opened again.
 
-
-def open_segments(root: Path) -> tuple[Manifest, list[Segment]]:
-    """The manifest and its opened segments, of one and the same generation."""
+    Raises:
+        DamagedIndex: A file is missing, cut or changed.
+        InputError: The folder is no index.
+        StorageError: A file cannot be read.
+    """
+    opened = _Opened(root, known)
     for _ in range(READ_ATTEMPTS):
         manifest = read_manifest(root)
         try:
-            return manifest, open_generation(root, manifest)
+            return opened.view(manifest)
         except SbertkitError:
             # A writer may have put a newer generation in the place of this one meanwhile.
             if read_manifest(root) == manifest:
@@ -47,42 +54,66 @@ def open_segments(root: Path) -> tuple[Manifest, list[Segment]]:
     raise DamagedIndex(f"{root} was rewritten {READ_ATTEMPTS} times while it was being opened")
 
 
-def open_generation(root: Path, manifest: Manifest) -> list[Segment]:
+def open_generation(root: Path, manifest: Manifest) -> View:
     """The segments that a manifest names, their files checked before any is parsed.
 
     Raises:
         DamagedIndex: A file is missing, cut or changed.
         StorageError: A file cannot be read.
     """
-    hash_all = sum(entry.bytes for entry in manifest.files()) <= HASH_ALL_BYTES
-    for entry in manifest.files():
-        # The vectors are mapped and not parsed, so that a large file of them need not be read.
-        hashed = hash_all or Path(entry.path).name != VECTORS_FILE
-        problem = check_file(root, entry, hashed=hashed)
-        if problem is not None:
-            raise DamagedIndex(
-                f"{root / problem.file}: {problem.reason}; restore it from a backup or build the "
-                "index again"
+    return _Opened(root, None).view(manifest)
+
+
+class _Opened:
+    """What has been checked and opened of a folder, so that a further attempt need not again."""
+
+    def __init__(self, root: Path, known: View | None) -> None:
+        self._root = root
+        self._checked: set[FileEntry] = set()
+        self._segments: dict[str, Segment] = {}
+        if known is not None:
+            self._checked.update(known.manifest.files())
+            self._segments.update((segment.entry.id, segment) for segment in known.segments)
+
+    def view(self, manifest: Manifest) -> View:
+        """The view of a generation; see `open_generation`."""
+        self._check(manifest)
+        with reading(str(self._root)):
+            live = read_tombstones(self._root, manifest)
+            return View(
+                manifest,
+                [
+                    self._segment(entry, rows, manifest.encoder.dim)
+                    for entry, rows in zip(manifest.segments, live, strict=True)
+                ],
             )
-    opened: list[Segment] = []
-    try:
-        with reading(str(root)):
-            for segment in manifest.segments:
-                folder = root / SEGMENTS_FOLDER / segment.id
-                vectors = VectorSegment.open(folder, segment.documents, manifest.encoder.dim)
-                opened.append(Segment(vectors, DocumentStore(folder / DOCUMENTS_FILE)))
-                if len(opened[-1].documents) != segment.documents:
-                    raise DamagedIndex(f"{folder}: vectors and documents differ in number")
-    except BaseException:
-        close_segments(opened)
-        raise
-    return opened
 
+    def _check(self, manifest: Manifest) -> None:
+        hash_all = sum(entry.bytes for entry in manifest.files()) <= HASH_ALL_BYTES
+        for entry in manifest.files():
+            if entry in self._checked:
+                continue
+            # The vectors are mapped and not parsed, so that a large file need not be read.
+            hashed = hash_all or Path(entry.path).name != VECTORS_FILE
+            problem = check_file(self._root, entry, hashed=hashed)
+            if problem is not None:
+                raise DamagedIndex(
+                    f"{self._root / problem.file}: {problem.reason}; restore it from a backup or "
+                    f"build the index again, or save what can be with: sbertkit repair {self._root}"
+                )
+            self._checked.add(entry)
 
-def close_segments(segments: Iterable[Segment]) -> None:
-    """Frees the files of segments."""
-    for segment in segments:
-        segment.documents.close()
+    def _segment(self, entry: SegmentEntry, live: LiveRows | None, dim: int) -> Segment:
+        known = self._segments.get(entry.id)
+        if known is not None and known.entry.files == entry.files:
+            return replace(known, entry=entry, live=live)
+        folder = self._root / SEGMENTS_FOLDER / entry.id
+        vectors = VectorSegment.open(folder, entry.documents, dim)
+        documents = DocumentStore(folder / DOCUMENTS_FILE)
+        if len(documents) != entry.documents:
+            raise DamagedIndex(f"{folder}: vectors and documents differ in number")
+        self._segments[entry.id] = Segment(entry, vectors, documents, live)
+        return self._segments[entry.id]
 
 
 def load_encoder(

@@ -29,6 +29,46 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What a change did to an index; false where it did nothing.
+
+    Attributes:
+        added: New documents.
+        changed: Documents that took the place of others.
+        deleted: Documents that went.
+        unchanged: Documents that were given and left as they are.
+        encoded: Texts that went through the encoder.
+        documents: Documents that the index has now.
+    """
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    encoded: int = 0
+    documents: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did; false where nothing was damaged.
+
+    Attributes:
+        mended: What was made anew, and from what.
+        lost: What could not be saved.
+    """
+
+    mended: tuple[Problem, ...] = ()
+    lost: tuple[Problem, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.mended or self.lost)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexInfo:
     """What an index holds.
 
@@ -41,6 +81,9 @@ class IndexInfo:
         generation: How often the index was written.
         bytes: Size of all its files.
         recall: The recall that was asked for.
+        segments: Number of its segments; `SearchIndex.compact` makes one of them.
+        deleted: Deleted documents that still take room until then.
+        carries_encoder: Whether queries need neither the model nor torch.
     """
 
     documents: int
@@ -51,3 +94,6 @@ class IndexInfo:
     generation: int
     bytes: int
     recall: float
+    segments: int
+    deleted: int
+    carries_encoder: bool

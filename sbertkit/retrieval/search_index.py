@@ -1,7 +1,7 @@
 """The index as one sees it: encoder, vector segments and documents behind one object."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,18 +12,16 @@ from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.data import Document, ReadOptions, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
-from sbertkit.retrieval.build import BuildOptions, Corpus, build_index
+from sbertkit.retrieval.build import BuildOptions, build_index
+from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
+from sbertkit.retrieval.corpus import Corpus
+from sbertkit.retrieval.imported import VectorSource
 from sbertkit.retrieval.inspection import describe, verify_index
-from sbertkit.retrieval.manifest import Manifest
-from sbertkit.retrieval.opening import (
-    Segment,
-    check_encoder,
-    close_segments,
-    load_encoder,
-    open_segments,
-)
+from sbertkit.retrieval.manifest import read_manifest
+from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.queries import Query, QueryEncoder, query_vectors
-from sbertkit.retrieval.results import Hit, IndexInfo, Problem
+from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
+from sbertkit.retrieval.view import View
 
 Vectors = npt.NDArray[np.float32]
 
@@ -33,20 +31,18 @@ _MODES = ("dense",)
 class SearchIndex:
     """An index folder opened for search; made by `SearchIndex.build` or `SearchIndex.open`.
 
-    It keeps the view of the moment it was opened, also while another process builds anew.
+    It keeps the view of the moment it was opened, also while another process writes, until
+    `refresh` or a change of its own. Safe to share between threads, one of which changes it.
 
     Attributes:
         path: The folder.
         encoder: The encoder that queries go through.
     """
 
-    def __init__(
-        self, path: Path, encoder: Encoder, manifest: Manifest, segments: Sequence[Segment]
-    ) -> None:
+    def __init__(self, path: Path, encoder: Encoder, view: View) -> None:
         self.path = path
         self.encoder = encoder
-        self._manifest = manifest
-        self._segments = tuple(segments)
+        self._last = view
         self._queries = QueryEncoder(encoder)
         self._closed = False
 
@@ -64,6 +60,7 @@ class SearchIndex:
         progress: bool = False,
         with_encoder: bool = True,
         resume: bool = False,
+        vectors: VectorSource | None = None,
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
 
@@ -85,12 +82,18 @@ class SearchIndex:
                 that `open` and queries need neither the model nor torch.
             resume: Go on with what a killed build at `path` has encoded, if there is any, and keep
                 what this one has encoded if it is interrupted.
+            vectors: The vectors of the documents, so that nothing is encoded but a few texts to
+                compare: an array (n, dim) or a ``.npy`` file with a row for each document in order,
+                or a Parquet file with columns ``id`` and ``vector``.
 
         Raises:
             InputError: The corpus, the path or an argument is refused.
+            ModelMismatch: The vectors that are given are not the encoder's.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        options = BuildOptions(kind, recall, clusters, read, progress, with_encoder, resume)
+        options = BuildOptions(
+            kind, recall, clusters, read, progress, with_encoder, resume, vectors
+        )
         loaded: list[Encoder] = []
 
         def load() -> Encoder:
@@ -135,21 +138,21 @@ class SearchIndex:
         root = Path(path_text(path)).absolute()
         if encoder is not None:
             _checked(encoder)
-        manifest, segments = open_segments(root)
+        view = open_view(root)
         try:
             if encoder is None:
                 encoder = load_encoder(
                     root,
-                    manifest,
+                    view.manifest,
                     model=model,
                     device=device,
                     trust_remote_code=trust_remote_code,
                 )
-            check_encoder(root, manifest.encoder, encoder)
+            check_encoder(root, view.manifest.encoder, encoder)
         except BaseException:
-            close_segments(segments)
+            view.close()
             raise
-        return cls(root, encoder, manifest, segments)
+        return cls(root, encoder, view)
 
     def search(
         self, query: Query, k: int = 10, *, mode: str = "dense", exact: bool = False
@@ -180,18 +183,9 @@ class SearchIndex:
         k = whole_number("k", k)
         if mode not in _MODES:
             raise InputError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        self._check_open()
+        view = self._view
         vectors = query_vectors(queries, self._queries)
-        if not len(vectors):
-            return []
-        found = [segment.vectors.search(vectors, k, exact=exact) for segment in self._segments]
-        return [
-            self._best(
-                [(place, rows.rows[query], rows.scores[query]) for place, rows in enumerate(found)],
-                k,
-            )
-            for query in range(len(vectors))
-        ]
+        return view.search(vectors, k, exact=exact) if len(vectors) else []
 
     def get(self, document_id: str) -> Document:
         """The document of an id.
@@ -202,12 +196,105 @@ class SearchIndex:
         """
         if not isinstance(document_id, str):
             raise InputTypeError(f"an id must be a str, not {document_id!r}")
-        self._check_open()
-        for segment in self._segments:
-            document = segment.documents.get(repair_surrogates(document_id))
-            if document is not None:
-                return document
-        raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
+        document = self._view.get(repair_surrogates(document_id))
+        if document is None:
+            raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
+        return document
+
+    def documents(self) -> Iterator[Document]:
+        """All documents in the order of the index, one at a time in constant memory."""
+        return self._view.documents()
+
+    def add(
+        self,
+        corpus: Corpus,
+        *,
+        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        progress: bool = False,
+    ) -> Changes:
+        """Adds the documents of a corpus, whose ids must be new; all or none of them.
+
+        Args:
+            corpus: A path or an iterable, as for `build`.
+            read: How it is read.
+            progress: Show progress on standard error.
+
+        Raises:
+            InputError: A document is refused, or its id is there already or given twice.
+            ModelMismatch: Another process has built the index anew with another encoder.
+            StorageError: The disk is full, a permission is missing, or another process writes.
+        """
+        return self._change(corpus, "add", read, progress)
+
+    def upsert(
+        self,
+        corpus: Corpus,
+        *,
+        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        progress: bool = False,
+    ) -> Changes:
+        """Adds the documents of a corpus; those whose ids are there take the place of the old.
+
+        Documents that are there already just as they are given stay, and are not encoded. See
+        `add`.
+        """
+        return self._change(corpus, "upsert", read, progress)
+
+    def update(
+        self,
+        corpus: Corpus,
+        *,
+        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        progress: bool = False,
+    ) -> Changes:
+        """Makes the index hold the documents of a corpus and no others; see `upsert`.
+
+        Only what is new or changed is encoded; what the corpus has no longer is deleted.
+        """
+        return self._change(corpus, "update", read, progress)
+
+    def delete(self, ids: Iterable[str], *, missing_ok: bool = False) -> Changes:
+        """Deletes the documents of some ids; all or none of them.
+
+        Their rows take room until `compact`, or a later change that finds it worth while.
+
+        Args:
+            ids: The ids.
+            missing_ok: Pass over ids that are not there.
+
+        Raises:
+            UnknownId: An id is not there.
+            InputError: An id is given twice.
+            StorageError: The disk is full, a permission is missing, or another process writes.
+        """
+        return self._changed(
+            delete_documents(self.path, ids, missing_ok=missing_ok, known=self._newest())
+        )
+
+    def compact(self, *, progress: bool = False) -> Changes:
+        """Writes the index anew as one segment without what was deleted; nothing is encoded.
+
+        Args:
+            progress: Show progress on standard error.
+
+        Raises:
+            StorageError: The disk is full, a permission is missing, or another process writes.
+        """
+        return self._changed(compact_index(self.path, progress=progress, known=self._newest()))
+
+    def refresh(self) -> bool:
+        """Takes over what other processes have written since; whether there was anything.
+
+        Raises:
+            InputError: As `open`; the view then stays as it was.
+        """
+        view = self._view
+        if read_manifest(self.path) == view.manifest:
+            return False
+        newer = open_view(self.path, view)
+        check_encoder(self.path, newer.manifest.encoder, self.encoder)
+        self._last = newer  # threads that are searching keep the one they have
+        return True
 
     def sample(self, count: int, seed: int = 0) -> tuple[list[str], Vectors]:
         """Ids and vectors (n, dim) of documents drawn at random, each once; all where fewer.
@@ -215,25 +302,15 @@ class SearchIndex:
         Raises:
             InputError: A count below 1.
         """
-        count = min(whole_number("count", count), len(self))
-        self._check_open()
-        drawn = np.sort(np.random.default_rng(seed).choice(len(self), count, replace=False))
-        ids: list[str] = []
-        parts = []
-        start = 0
-        for segment in self._segments:
-            end = start + len(segment.vectors)
-            rows = drawn[(start <= drawn) & (drawn < end)] - start
-            documents = segment.documents.at(rows.tolist())
-            ids += [documents[row].id for row in rows.tolist()]
-            parts.append(segment.vectors.at(rows))
-            start = end
-        return ids, np.concatenate(parts)
+        view = self._view
+        count = min(whole_number("count", count), len(view))
+        drawn = np.sort(np.random.default_rng(seed).choice(len(view), count, replace=False))
+        return view.sample(drawn)
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the files of all segments, by the name of the file."""
         sizes: dict[str, int] = {}
-        for entry in self._manifest.files():
+        for entry in self._view.manifest.files():
             name = Path(entry.path).name
             sizes[name] = sizes.get(name, 0) + entry.bytes
         return sizes
@@ -243,11 +320,11 @@ class SearchIndex:
         return f"SearchIndex({str(self.path)!r}, {info.kind}, {info.documents} documents)"
 
     def __len__(self) -> int:
-        return self._manifest.documents
+        return len(self._last)
 
     def info(self) -> IndexInfo:
         """What the index holds."""
-        return describe(self._manifest)
+        return describe(self._last.manifest)
 
     def verify(self) -> tuple[Problem, ...]:
         """What is wrong with the folder's files now; empty when nothing is."""
@@ -255,8 +332,7 @@ class SearchIndex:
 
     def close(self) -> None:
         """Frees the files; the index cannot be searched any more."""
-        close_segments(self._segments)
-        self._segments = ()
+        self._last.close()
         self._closed = True
 
     def __enter__(self) -> "SearchIndex":
@@ -270,30 +346,33 @@ class SearchIndex:
     ) -> None:
         self.close()
 
-    def _check_open(self) -> None:
+    @property
+    def _view(self) -> View:
         if self._closed:
             raise InputError(f"the index {self.path} was closed; open it again")
+        return self._last
 
-    def _best(
-        self, found: Sequence[tuple[int, npt.NDArray[np.int64], Vectors]], k: int
-    ) -> list[Hit]:
-        """One query's hits from the rows and scores of each segment."""
-        ranked = sorted(
-            (
-                (-float(score), place, int(row))
-                for place, rows, scores in found
-                for row, score in zip(rows, scores, strict=True)
+    def _change(self, corpus: Corpus, mode: str, read: ReadOptions, progress: bool) -> Changes:
+        return self._changed(
+            change_documents(
+                self.path,
+                corpus,
+                lambda _: self.encoder,
+                mode=mode,
+                read=read,
+                progress=progress,
+                known=self._newest(),
             )
-        )[:k]
-        documents = [
-            segment.documents.at([row for _, owner, row in ranked if owner == place])
-            for place, segment in enumerate(self._segments)
-        ]
-        hits = []
-        for negative, place, row in ranked:
-            document = documents[place][row]
-            hits.append(Hit(document.id, -negative, document.text, document.metadata))
-        return hits
+        )
+
+    def _newest(self) -> View:
+        """The newest view, which a change starts from; refused where it is another encoder's."""
+        self.refresh()
+        return self._view
+
+    def _changed(self, changes: Changes) -> Changes:
+        self.refresh()
+        return changes
 
 
 def _checked(encoder: object) -> Encoder:

@@ -1,6 +1,7 @@
 """The folder that an index is built in: what may be replaced, leftovers, and undoing a failure."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,7 +9,13 @@ from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.index import VECTORS_FILE
-from sbertkit.retrieval.manifest import ENCODER_FOLDER, SEGMENTS_FOLDER, is_index, read_manifest
+from sbertkit.retrieval.manifest import (
+    ENCODER_FOLDER,
+    SEGMENTS_FOLDER,
+    TOMBSTONES_FOLDER,
+    is_index,
+    read_manifest,
+)
 from sbertkit.storage import storage_errors, sync_folder, sync_tree
 
 PARTS_FILE = "parts.jsonl"
@@ -42,18 +49,66 @@ def check_target(path: Path) -> None:
         read_manifest(path)
 
 
-@contextmanager
-def new_segment(path: Path, *, resume: bool = False) -> Iterator[Path]:
-    """Yields the folder of a new segment; when the block ends well, the index is at `path`.
+class Workspace:
+    """Where the files of a generation that is being made go.
 
-    The block puts the segment's files there and commits a manifest two folders above. Where nothing
-    was, all that happens beside `path` under another name. When the block fails, what it wrote goes
+    Attributes:
+        root: The index folder, or what will become it.
+        generation: The generation.
+        names: Of the new folders, of segments and encoders.
+    """
+
+    def __init__(self, root: Path, generation: int, left: Path | None) -> None:
+        self.root = root
+        self.generation = generation
+        self.names: list[str] = []
+        self._left = left
+
+    def new_name(self) -> str:
+        """The name of a new folder, of a segment or an encoder."""
+        name = f"{self.generation:06d}-{os.urandom(4).hex()}"
+        self.names.append(name)
+        return name
+
+    def new_segment(self) -> Path:
+        """The folder of a new segment.
+
+        It is empty, or has the vectors that an interrupted build has written with the log of them.
+        """
+        folder = self.root / SEGMENTS_FOLDER / self.new_name()
+        if self._left is None:
+            folder.mkdir(parents=True)
+        else:
+            self._left.rename(folder)
+            self._left = None
+        return folder
+
+    def sync(self) -> None:
+        """Puts the new folders on the disk, before a manifest names them."""
+        for place in self.places():
+            if place.is_dir():
+                sync_tree(place)
+                sync_folder(place.parent)
+        sync_folder(self.root)
+
+    def places(self) -> list[Path]:
+        """Where the new folders may be."""
+        parents = (self.root / SEGMENTS_FOLDER, self.root / ENCODER_FOLDER)
+        return [parent / name for name in self.names for parent in parents]
+
+
+@contextmanager
+def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
+    """Yields a place for a new generation; when the block ends well, the index is at `path`.
+
+    The block puts files there and commits a manifest to the workspace's root. Where nothing was,
+    all that happens beside `path` under another name. When the block fails, what it wrote goes
     again.
 
     Args:
         path: The index folder.
-        resume: Whether the folder, else empty, holds the vectors that an interrupted build has
-            written with the log of them, and whether these stay when the block fails.
+        resume: Whether to go on with the vectors that an interrupted build has written, and whether
+            those of this one stay when the block fails.
     """
     fresh = not path.exists()
     root = path.with_name(f".{path.name}.building") if fresh else path
@@ -64,20 +119,15 @@ def new_segment(path: Path, *, resume: bool = False) -> Iterator[Path]:
         shutil.rmtree(root, ignore_errors=True)
     else:
         sweep(path)
-    generation = 1 if fresh else _next_generation(path)
-    folder = root / SEGMENTS_FOLDER / f"{generation:06d}-{os.urandom(4).hex()}"
+    workspace = Workspace(root, 1 if fresh else _next_generation(path), left)
     try:
-        if left is None:
-            folder.mkdir(parents=True)
-        else:
-            left.rename(folder)
-        yield folder
+        yield workspace
         if fresh:
             root.replace(path)
             sync_folder(path.parent)
     except BaseException:
-        if not (resume and (folder / PARTS_FILE).exists()):
-            _undo(root, folder, fresh)
+        if not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
+            _undo(workspace, fresh)
         raise
     sweep(path)
 
@@ -99,67 +149,60 @@ def _keep_vectors(folder: Path) -> None:
     shutil.rmtree(folder.parent.parent / ENCODER_FOLDER / folder.name, ignore_errors=True)
 
 
-def generation_of(folder: Path) -> int:
-    """The generation that a segment's folder was made for."""
-    return int(folder.name.split("-")[0])
-
-
-def sync_build(folder: Path) -> None:
-    """Puts all that a build wrote on the disk before a manifest names it.
-
-    Args:
-        folder: The segment's; the encoder's has the same name.
-    """
-    root = folder.parent.parent
-    for place in (folder, root / ENCODER_FOLDER / folder.name):
-        if place.is_dir():
-            sync_tree(place)
-            sync_folder(place.parent)
-    sync_folder(root)
-
-
 def sweep(path: Path) -> None:
     """Removes what earlier writers left and no manifest names."""
     try:
         manifest = read_manifest(path)
     except InputError:
         return
-    encoders = {manifest.exported.id} if manifest.exported is not None else set()
-    _keep_only({segment.id for segment in manifest.segments}, path / SEGMENTS_FOLDER)
-    _keep_only(encoders, path / ENCODER_FOLDER)
+    named = {(path / entry.path).parent for entry in manifest.files()}
+    if manifest.tombstones is not None:
+        named.add(path / manifest.tombstones.path)
+    for parent in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+        _keep_only(named, path / parent)
     for leftover in path.glob(".manifest.json.*.tmp"):
         with suppress(OSError):  # on Windows somebody may have it open
             leftover.unlink(missing_ok=True)
 
 
-def _keep_only(names: set[str], parent: Path) -> None:
-    """Removes the other folders there, and `parent` itself where none is left."""
+def _keep_only(named: set[Path], parent: Path) -> None:
+    """Removes what else lies there, and `parent` itself where nothing is left."""
     if not parent.is_dir():
         return
-    for folder in parent.iterdir():
-        if folder.name not in names:
-            shutil.rmtree(folder, ignore_errors=True)
-    if not names:
-        with suppress(OSError):
-            parent.rmdir()
+    for place in parent.iterdir():
+        if place in named:
+            continue
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            with suppress(OSError):  # on Windows somebody may have it open
+                place.unlink()
+    with suppress(OSError):  # some of it is named
+        parent.rmdir()
 
 
-def _undo(root: Path, folder: Path, fresh: bool) -> None:
-    """Removes what a failed build wrote, unless it had come as far as its commit."""
+def _undo(workspace: Workspace, fresh: bool) -> None:
+    """Removes what a failed change wrote, unless it had come as far as its commit."""
+    root = workspace.root
     if fresh:
         shutil.rmtree(root, ignore_errors=True)
         return
     try:
-        if folder.name in {segment.id for segment in read_manifest(root).segments}:
+        if read_manifest(root).generation == workspace.generation:
             return
     except StorageError:
         return  # what cannot be told is left to the next writer's sweep
     except InputError:
         pass  # no manifest, or a damaged one: not ours, which would be whole
-    for written in (folder, root / ENCODER_FOLDER / folder.name):
-        shutil.rmtree(written, ignore_errors=True)
+    written = workspace.places()
+    for folder in written:
+        shutil.rmtree(folder, ignore_errors=True)
+    tombstones = root / TOMBSTONES_FOLDER / f"{workspace.generation:06d}.npy"
+    with suppress(OSError):
+        tombstones.unlink(missing_ok=True)
+    for parent in {place.parent for place in (*written, tombstones)}:
         with suppress(OSError):  # it holds what belongs to the index that was there
-            written.parent.rmdir()
+            parent.rmdir()
 
 
 def _next_generation(root: Path) -> int:
@@ -167,8 +210,8 @@ def _next_generation(root: Path) -> int:
     numbers = [0]
     with suppress(InputError):
         numbers.append(read_manifest(root).generation)
-    segments = root / SEGMENTS_FOLDER
-    if segments.is_dir():
-        starts = (folder.name.split("-")[0] for folder in segments.iterdir())
-        numbers.extend(int(start) for start in starts if start.isdecimal())
+    for parent in (SEGMENTS_FOLDER, TOMBSTONES_FOLDER):
+        if (root / parent).is_dir():
+            starts = (re.split(r"[-.]", place.name)[0] for place in (root / parent).iterdir())
+            numbers.extend(int(start) for start in starts if start.isdecimal())
     return max(numbers) + 1

@@ -12,7 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
-from sbertkit.index import KINDS, VECTORS_FILE, VectorSegment, choose_kind, write_vectors
+from sbertkit.index import (
+    KINDS,
+    VECTORS_FILE,
+    LiveRows,
+    VectorSegment,
+    choose_kind,
+    unit_pools,
+    write_vectors,
+)
 from sbertkit.index import segment as segment_module
 
 Vectors = npt.NDArray[np.float32]
@@ -30,7 +38,7 @@ def unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
 
 def made(folder: Path, rows: Vectors, kind: str, clusters: int | None = None) -> VectorSegment:
     folder.mkdir(parents=True, exist_ok=True)
-    write_vectors(folder / VECTORS_FILE, [rows], rows.shape[1])
+    write_vectors(folder / VECTORS_FILE, unit_pools([rows]), rows.shape[1])
     chosen = choose_kind(kind, len(rows), clusters)
     VectorSegment.write(folder, chosen, chosen.parameters(len(rows), clusters), {"truncated": 0})
     return VectorSegment.open(folder, *rows.shape)
@@ -185,9 +193,11 @@ def test_too_few_candidates_are_made_up_for(
     asked: list[int] = []
     whole = segment_module.VectorSegment._exhaustive
 
-    def counted(self: VectorSegment, queries: Vectors, wanted: int) -> npt.NDArray[np.int64]:
+    def counted(
+        self: VectorSegment, queries: Vectors, wanted: int, live: LiveRows | None
+    ) -> npt.NDArray[np.int64]:
         asked.append(len(queries))
-        return whole(self, queries, wanted)
+        return whole(self, queries, wanted, live)
 
     monkeypatch.setattr(VectorSegment, "_exhaustive", counted)
     queries = random_rows(20, seed=1)
@@ -260,7 +270,7 @@ def test_rescoring_holds_a_bounded_part_of_the_vectors(
 def test_rows_of_any_length_are_stored_with_unit_length(tmp_path: Path) -> None:
     rows = random_rows(6)
     scaled = rows * np.array([[1e-30], [1e-20], [1], [1e10], [1e18], [3e37]], dtype=np.float32)
-    write_vectors(tmp_path / "v.npy", [scaled[:2], scaled[2:2], scaled[2:]], 16)
+    write_vectors(tmp_path / "v.npy", unit_pools([scaled[:2], scaled[2:2], scaled[2:]]), 16)
     stored = np.load(tmp_path / "v.npy")
     np.testing.assert_allclose(stored, unit(rows), atol=1e-7)
     np.testing.assert_allclose(np.linalg.norm(stored.astype(np.float64), axis=1), 1, atol=1e-7)
@@ -271,7 +281,7 @@ def test_a_row_without_direction_is_refused_by_its_number(tmp_path: Path, value:
     first, second = random_rows(4), random_rows(4)
     second[2] = value
     with pytest.raises(InputError, match=r"document 7 .*no direction"):
-        write_vectors(tmp_path / "v.npy", [first, second], 16)
+        write_vectors(tmp_path / "v.npy", unit_pools([first, second]), 16)
 
 
 @pytest.mark.parametrize("name", ["build.json", VECTORS_FILE, "index.faiss"])

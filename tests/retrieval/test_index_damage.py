@@ -1,6 +1,5 @@
 """Whatever happens to the bytes of an index, it is told and never parsed."""
 
-import hashlib
 import json
 import random
 import shutil
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_cases import KINDS, documents, state
+from index_cases import KINDS, documents, state, write_manifest
 
 from sbertkit import Encoder, SearchIndex, verify_index
 from sbertkit.errors import DamagedIndex, InputError, NewerFormat
@@ -120,14 +119,43 @@ def test_files_of_two_indexes_do_not_mix(
         path.write_bytes(content)
 
 
-def test_files_that_do_not_belong_do_no_harm(index: Path, tiny_encoder: Encoder) -> None:
-    extra = [index / "notes.txt", index / "segments" / "stray", index / ".manifest.json.1.tmp"]
-    extra.append(file_of(index, "vectors.npy").with_name("more.bin"))
-    for path in extra:
+def test_files_that_do_not_belong_are_told_and_do_no_harm(
+    index: Path, tiny_encoder: Encoder
+) -> None:
+    (segment,) = (index / "segments").iterdir()
+    for name in ("notes.txt", "segments/stray", f"segments/{segment.name}/more.bin", "x/y.npy"):
+        path = index / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\0")
-    assert state(index, tiny_encoder) == {identifier for identifier, _ in CORPUS}
-    for path in extra:
+        assert verify_index(index) == ((name, "not part of the index: move it away"),)
+        with SearchIndex.open(index, tiny_encoder) as opened:
+            assert len(opened) == len(CORPUS)
         path.unlink()
+    (index / "x").rmdir()
+
+
+def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    names = (
+        "segments/000002-0123abcd/documents.db",
+        "encoder/000002-0123abcd/encoder.onnx",
+        "tombstones/000009.npy",
+        ".manifest.json.77.tmp",
+    )
+    for name in names:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(b"\0")
+    assert verify_index(path) == ()
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        opened.delete([CORPUS[0][0]])
+        assert opened.info().generation == 2
+    left = {place.name for place in path.rglob("*") if place.is_file()}
+    assert not any((path / name).exists() for name in names)
+    assert ".manifest.json.77.tmp" not in left
+    assert verify_index(path) == ()
 
 
 def test_all_problems_are_listed(index: Path) -> None:
@@ -149,13 +177,8 @@ def test_all_problems_are_listed(index: Path) -> None:
 
 def rewritten(index: Path, **changes: Any) -> bytes:
     """Puts a manifest there that is whole but says something else; gives the old one."""
-    path = index / "manifest.json"
-    old = path.read_bytes()
-    content = {**json.loads(old), **changes}
-    del content["sha256"]
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    content["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    old = (index / "manifest.json").read_bytes()
+    write_manifest(index, {**json.loads(old), **changes})
     return old
 
 
@@ -271,3 +294,54 @@ def test_an_open_index_tells_what_became_of_its_folder(
         file_of(tmp_path / "x", "build.json").unlink()
         assert [problem.reason for problem in opened.verify()] == ["missing"]
         assert opened.search(CORPUS[4][1], k=1)[0].id == "d4"
+
+
+@pytest.fixture(scope="module")
+def lived(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with every kind of file: several segments, deleted documents, its encoder."""
+    path = tmp_path_factory.mktemp("lived") / "index"
+    with SearchIndex.build(documents(1_200, "more"), tiny_encoder, path, kind="hnsw") as index:
+        index.add(CORPUS)
+        index.delete([CORPUS[0][0], "more7"])
+        assert index.info().segments == 2
+    return path
+
+
+def flip(lived: Path, encoder: Encoder, turns: int) -> None:
+    """Flips bits of all files, one at a time; each is told, and none is parsed."""
+    source = random.Random(turns)
+    files = sorted(path for path in lived.rglob("*") if path.is_file())
+    assert {"manifest.json", "000003.npy", "encoder.onnx"} <= {path.name for path in files}
+    for turn in range(turns):
+        path = files[turn % len(files)]
+        content = bytearray(path.read_bytes())
+        place, bit = source.randrange(len(content)), source.randrange(8)
+        content[place] ^= 1 << bit
+        path.write_bytes(content)
+        assert_told(lived, encoder, f"{path.name} {place} {bit}")
+        content[place] ^= 1 << bit
+        path.write_bytes(content)
+
+
+def cut(lived: Path, encoder: Encoder, turns: int) -> None:
+    """Cuts files at random lengths, one at a time; each is told."""
+    source = random.Random(turns)
+    files = sorted(path for path in lived.rglob("*") if path.is_file())
+    for turn in range(turns):
+        path = files[turn % len(files)]
+        content = path.read_bytes()
+        length = source.randrange(len(content))
+        path.write_bytes(content[:length])
+        assert_told(lived, encoder, f"{path.name} {length}")
+        path.write_bytes(content)
+
+
+def test_flips_and_cuts_of_any_file_are_told(lived: Path, tiny_encoder: Encoder) -> None:
+    flip(lived, tiny_encoder, 60)
+    cut(lived, tiny_encoder, 30)
+
+
+@pytest.mark.slow
+def test_a_thousand_flips_and_two_hundred_cuts_are_told(lived: Path, tiny_encoder: Encoder) -> None:
+    flip(lived, tiny_encoder, 1_000)
+    cut(lived, tiny_encoder, 200)

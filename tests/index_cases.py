@@ -1,9 +1,11 @@
 """Documents to index, and ways to look at index folders."""
 
 import hashlib
+import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from sbertkit import Encoder, SearchIndex
 
@@ -30,6 +32,14 @@ def contents(folder: Path) -> dict[str, str]:
         )
         for path in folder.rglob("*")
     }
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    """Puts a manifest into an index folder that is whole, whatever it says."""
+    said = {name: value for name, value in content.items() if name != "sha256"}
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    said["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(said, indent=2) + "\n")
 
 
 def ids_in(index: SearchIndex) -> set[str]:

@@ -1,0 +1,167 @@
+"""What changes to an index cost, and what they cost the searches.
+
+    python eval/bench_index_life.py [--rounds 7]
+
+The corpus is that of the demo. An update changes 1 % of its texts; the searches compare an index of
+16 segments with a tenth of its documents deleted with one that was built at once from what is left.
+Nothing else should run on the cores.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from recording import alternate, median_ratio, record
+
+from sbertkit import Document, Encoder, SearchIndex
+from sbertkit.data import read_corpus
+from sbertkit.data.wordnet import demo_corpus
+from sbertkit.encoder import encoding
+from sbertkit.encoder.resolve import BUNDLED_NAME
+from sbertkit.retrieval import merging
+
+QUERIES = 200
+SEGMENTS = 16
+MEASURED = ["sbertkit/index", "sbertkit/retrieval", "eval/bench_index_life.py"]
+
+
+def main() -> None:
+    """Measures, prints and records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    corpus = [found.document for found in read_corpus(demo_corpus())]
+    encoder = Encoder.load(BUNDLED_NAME, device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        figures = {"documents": len(corpus), "update": update(corpus, encoder, place)}
+        figures["search"] = {
+            kind: search(corpus, encoder, place, kind, arguments.rounds)
+            for kind in ("flat", "hnsw")
+        }
+    print(json.dumps(figures, indent=2))
+    record("index_life", MEASURED, figures)
+
+
+def update(corpus: list[Document], encoder: Encoder, place: Path) -> dict[str, Any]:
+    """An update in which one text of a hundred has changed."""
+    source = random.Random(0)
+    path, file = place / "index", place / "corpus.jsonl"
+    SearchIndex.build(corpus, encoder, path, kind="flat").close()
+    chosen = set(source.sample(range(len(corpus)), len(corpus) // 100))
+    with file.open("w", encoding="utf-8") as lines:
+        for number, document in enumerate(corpus):
+            text = f"changed: {document.text}" if number in chosen else document.text
+            line = {"id": document.id, "text": text, **document.metadata}
+            lines.write(json.dumps(line, ensure_ascii=False) + "\n")
+    encoded = 0
+    spent = 0.0
+    vectors = encoding.EncodingRun.vectors
+
+    def timed(self: encoding.EncodingRun, *given: Any, **named: Any) -> Any:
+        nonlocal encoded, spent
+        pools = vectors(self, *given, **named)
+        while True:
+            started = time.perf_counter()
+            pool = next(pools, None)
+            spent += time.perf_counter() - started
+            if pool is None:
+                return
+            encoded += len(pool)
+            yield pool
+
+    encoding.EncodingRun.vectors = timed  # type: ignore[method-assign]
+    try:
+        with SearchIndex.open(path, encoder) as index:
+            started = time.perf_counter()
+            changes = index.update(file)
+            seconds = time.perf_counter() - started
+    finally:
+        encoding.EncodingRun.vectors = vectors  # type: ignore[method-assign]
+    return {
+        "changed": changes.changed,
+        "unchanged": changes.unchanged,
+        "encoded": encoded,
+        "seconds": round(seconds, 3),
+        "seconds_besides_encoding": round(seconds - spent, 3),
+    }
+
+
+def search(
+    corpus: list[Document], encoder: Encoder, place: Path, kind: str, rounds: int
+) -> dict[str, Any]:
+    """Latency of single queries over many segments, over one that was built so, and compacted."""
+    source = random.Random(1)
+    gone = {corpus[number].id for number in source.sample(range(len(corpus)), len(corpus) // 10)}
+    queries = encoder.encode([document.text for document in source.sample(corpus, QUERIES)])
+    vectors = encoder.encode([document.text for document in corpus])
+    step = -(-len(corpus) // SEGMENTS)
+    cheap, merging.CHEAP = merging.CHEAP, 0  # so that nothing is merged or written anew
+    try:
+        many = SearchIndex.build(
+            corpus[:step], encoder, place / f"many-{kind}", kind=kind, vectors=vectors[:step]
+        )
+        for start in range(step, len(corpus), step):
+            many.add(corpus[start : start + step])
+        many.delete(gone)
+    finally:
+        merging.CHEAP = cheap
+    kept = [number for number, document in enumerate(corpus) if document.id not in gone]
+    fresh = SearchIndex.build(
+        [corpus[number] for number in kept],
+        encoder,
+        place / f"fresh-{kind}",
+        kind=kind,
+        vectors=vectors[kept],
+    )
+
+    def latency(index: SearchIndex) -> Callable[[], float]:
+        def seconds() -> float:
+            times = []
+            for query in queries:
+                started = time.perf_counter()
+                index.search(query, 10)
+                times.append(time.perf_counter() - started)
+            return statistics.median(times)
+
+        return seconds
+
+    def hits(index: SearchIndex) -> list[list[str]]:
+        return [[hit.id for hit in found] for found in index.search_batch(list(queries), 10)]
+
+    if kind == "flat" and hits(many) != hits(fresh):
+        raise SystemExit("many segments and one give other hits")
+    segments, deleted = many.info().segments, many.info().deleted
+    by_many, by_fresh = alternate(rounds, latency(many), latency(fresh))
+    exact = [
+        [hit.id for hit in found] for found in fresh.search_batch(list(queries), 10, exact=True)
+    ]
+    recall = {
+        name: statistics.mean(
+            len(set(one) & set(right)) / 10 for one, right in zip(hits(index), exact, strict=True)
+        )
+        for name, index in (("segments", many), ("one", fresh))
+    }
+    many.compact()
+    by_compact, again = alternate(rounds, latency(many), latency(fresh))
+    if kind == "flat" and hits(many) != hits(fresh):
+        raise SystemExit("the compacted index gives other hits")
+    return {
+        "segments": segments,
+        "deleted": deleted,
+        "milliseconds": round(1_000 * statistics.median(by_many), 3),
+        "fresh_milliseconds": round(1_000 * statistics.median(by_fresh), 3),
+        "ratio": round(median_ratio(by_many, by_fresh), 2),
+        "ratio_compacted": round(median_ratio(by_compact, again), 2),
+        "recall_at_10": recall,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""``add``, ``upsert`` and ``delete``."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sbertkit.cli.options import device_option, quiet_option, read_options, trust_option
+from sbertkit.cli.output import print_line, without_controls
+
+if TYPE_CHECKING:
+    from sbertkit.data import ReadOptions
+    from sbertkit.retrieval import Changes
+
+_model_option = click.option(
+    "--model", metavar="MODEL", help="By default, the one that the index carries or names."
+)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("corpus")
+@_model_option
+@device_option
+@trust_option
+@read_options
+@quiet_option
+def add(
+    directory: str,
+    corpus: str,
+    model: str | None,
+    device: str,
+    trust_remote_code: bool,
+    read: "ReadOptions",
+    quiet: bool,
+) -> None:
+    """Add the documents of CORPUS to the index DIR.
+
+    Their ids must be new. CORPUS is as for index. All of them are added, or none.
+
+    \b
+    Example:
+      sbertkit add indexes/articles new.jsonl
+    """
+    _change("add", directory, corpus, model, device, trust_remote_code, read, quiet)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("corpus")
+@_model_option
+@device_option
+@trust_option
+@read_options
+@quiet_option
+def upsert(
+    directory: str,
+    corpus: str,
+    model: str | None,
+    device: str,
+    trust_remote_code: bool,
+    read: "ReadOptions",
+    quiet: bool,
+) -> None:
+    """Add the documents of CORPUS to the index DIR, or replace those with the same ids.
+
+    What is there already just as it is given stays and is not encoded again.
+
+    \b
+    Example:
+      sbertkit upsert indexes/articles changed.jsonl
+    """
+    _change("upsert", directory, corpus, model, device, trust_remote_code, read, quiet)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--missing-ok", is_flag=True, help="Pass over ids that are not in the index.")
+def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
+    """Delete the documents with these IDs from the index DIR; all of them, or none.
+
+    - reads ids, one a line, from standard input. No model is loaded.
+
+    \b
+    Example:
+      sbertkit delete indexes/articles a17 a18
+      sbertkit delete indexes/articles - --missing-ok < gone.txt
+    """
+    from sbertkit.retrieval import delete_documents
+
+    changes = delete_documents(directory, _ids(ids), missing_ok=missing_ok)
+    print_changes(changes, directory)
+
+
+def print_changes(changes: "Changes", directory: str) -> None:
+    """Says what a change did."""
+    parts = [
+        f"{count:,} {name}"
+        for name, count in (
+            ("added", changes.added),
+            ("changed", changes.changed),
+            ("deleted", changes.deleted),
+            ("unchanged", changes.unchanged),
+        )
+        if count
+    ]
+    encoded = f"; {changes.encoded:,} encoded" if changes.added or changes.changed else ""
+    print_line(
+        f"{', '.join(parts) or 'nothing to change'}{encoded}: {changes.documents:,} documents in "
+        f"{without_controls(directory)}"
+    )
+
+
+def _change(
+    mode: str,
+    directory: str,
+    corpus: str,
+    model: str | None,
+    device: str,
+    trust_remote_code: bool,
+    read: "ReadOptions",
+    quiet: bool,
+) -> None:
+    from sbertkit.retrieval import change_documents
+    from sbertkit.retrieval.opening import load_encoder
+
+    changes = change_documents(
+        directory,
+        corpus,
+        lambda view: load_encoder(
+            Path(directory).absolute(),
+            view.manifest,
+            model=model,
+            device=device,
+            trust_remote_code=trust_remote_code,
+        ),
+        mode=mode,
+        read=read,
+        progress=not quiet,
+    )
+    print_changes(changes, directory)
+
+
+def _ids(given: Sequence[str]) -> Iterator[str]:
+    from sbertkit.data.lines import read_lines
+
+    for one in given:
+        if one == "-":
+            yield from (line.text for line in read_lines("-") if line.text)
+        else:
+            yield one

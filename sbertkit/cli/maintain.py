@@ -1,0 +1,98 @@
+"""``compact``, ``repair`` and ``dump``."""
+
+import click
+
+from sbertkit.cli.options import device_option, quiet_option, trust_option
+from sbertkit.cli.output import print_line, without_controls
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@quiet_option
+def compact(directory: str, quiet: bool) -> None:
+    """Write the index DIR anew as one segment, without what was deleted.
+
+    Nothing is encoded, no model is loaded. Searches go on meanwhile.
+
+    \b
+    Example:
+      sbertkit compact indexes/articles
+    """
+    from rich.filesize import decimal
+
+    from sbertkit.retrieval import compact_index, index_info
+
+    before = index_info(directory)
+    changes = compact_index(directory, progress=not quiet)
+    after = index_info(directory)
+    segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
+    print_line(
+        f"{changes.documents:,} documents in {without_controls(directory)}: {segments} with "
+        f"{before.deleted:,} deleted documents became {after.segments}, "
+        f"{decimal(before.bytes)} -> {decimal(after.bytes)}"
+        if after.generation != before.generation
+        else f"{without_controls(directory)} is compact already"
+    )
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--model", metavar="MODEL", help="Where the model is, if not where the index says.")
+@click.option(
+    "--accept-loss", is_flag=True, help="Go on without what cannot be saved, which is listed."
+)
+@device_option
+@trust_option
+@quiet_option
+def repair(
+    directory: str,
+    model: str | None,
+    accept_loss: bool,
+    device: str,
+    trust_remote_code: bool,
+    quiet: bool,
+) -> None:
+    """Make the damaged index DIR whole again, from what is whole in it.
+
+    Vector indexes are built anew from the stored vectors; vectors from the stored texts, by the
+    model that built the index. Lost texts cannot be saved: they are told, and nothing is changed
+    without --accept-loss.
+
+    \b
+    Example:
+      sbertkit repair indexes/articles
+    """
+    from sbertkit.retrieval import EncoderOptions, repair_index
+
+    done = repair_index(
+        directory,
+        EncoderOptions(model, device, trust_remote_code),
+        accept_loss=accept_loss,
+        progress=not quiet,
+    )
+    for problem in done.mended:
+        print_line(without_controls(f"{problem.file}: {problem.reason}"))
+    for problem in done.lost:
+        print_line(without_controls(f"lost: {problem.file}: {problem.reason}"))
+    if not done:
+        print_line("nothing to repair")
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("-o", "--output", required=True, metavar="OUT", help="A name in .parquet or .faiss.")
+def dump(directory: str, output: str) -> None:
+    """Write documents and vectors of the index DIR to a file that other programs read.
+
+    NAME.parquet has columns id, text, metadata (JSON) and vector; index takes it back with
+    --vectors. NAME.faiss is a flat inner-product index, beside which NAME.ids.json lists the ids.
+
+    \b
+    Example:
+      sbertkit dump indexes/articles -o articles.parquet
+      sbertkit index articles.parquet --vectors articles.parquet -o indexes/again
+    """
+    from sbertkit.retrieval import dump_index
+
+    for path in dump_index(directory, output):
+        print_line(without_controls(str(path)))

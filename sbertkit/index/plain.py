@@ -1,0 +1,27 @@
+"""A plain faiss index, for programs that know nothing of sbertkit."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.index.library import load_faiss
+
+Vectors = npt.NDArray[np.float32]
+
+
+def write_plain_index(path: Path, pools: Iterable[Vectors], dim: int) -> None:
+    """Writes unit vectors as faiss's ``IndexFlatIP``, whose inner products are their cosines.
+
+    Args:
+        path: The file.
+        pools: Arrays (n, dim); a row's place is its number in faiss.
+        dim: Size of a vector.
+    """
+    faiss = load_faiss()
+    index = faiss.IndexFlatIP(dim)
+    for pool in pools:
+        index.add(np.ascontiguousarray(pool))
+    with path.open("wb") as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))

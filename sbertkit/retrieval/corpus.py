@@ -1,0 +1,74 @@
+"""The corpus of a build or a change: documents from a path or from the caller's own iterable."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sbertkit.data import (
+    Document,
+    ReadOptions,
+    ReadReport,
+    SourcedDocument,
+    documents_from,
+    read_corpus,
+)
+from sbertkit.data.streams import STDIN, source_name
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.storage import foreign_items
+
+logger = logging.getLogger(__name__)
+
+Corpus = str | os.PathLike[str] | Iterable[Document | Mapping[str, Any] | tuple[str, str]]
+
+
+class CorpusReader:
+    """Draws the documents of a corpus and says afterwards what was met.
+
+    Attributes:
+        name: What messages call the corpus.
+        path: Where it lies, absolute; ``None`` for what lies nowhere.
+        documents: The documents, each once.
+
+    Raises:
+        InputError: The corpus is refused, here or while it is drawn.
+        InputTypeError: It is neither a path nor iterable.
+    """
+
+    def __init__(self, corpus: Corpus, read: ReadOptions) -> None:
+        self._report = ReadReport()
+        self.path: str | None = None
+        if isinstance(corpus, str | os.PathLike):
+            self.name, self._unit = source_name(os.fspath(corpus)), "line"
+            if os.fspath(corpus) != STDIN:
+                self.path = str(Path(corpus).resolve())
+            self.documents: Iterator[SourcedDocument] = read_corpus(corpus, read, self._report)
+        elif isinstance(corpus, Iterable):
+            self.name, self._unit = "the corpus", "row"
+            self.documents = foreign_items(documents_from(corpus, self._report))
+        else:
+            raise InputTypeError(
+                "the corpus must be a path or an iterable of documents, not "
+                f"{type(corpus).__name__}"
+            )
+
+    @property
+    def named(self) -> bool:
+        """Whether the corpus is a path or standard input, which nobody names who wants nothing."""
+        return self._unit == "line"
+
+    @property
+    def clash(self) -> str:
+        """Begins the refusal of an id that stands twice, with ``{id}`` for the id."""
+        return f"{self.name}: {{id}} stands on {self._unit}s"
+
+    def warn(self) -> None:
+        """Says what was met, once all documents have been drawn."""
+        for message in self._report.warnings():
+            logger.warning("%s: %s", self.name, message)
+
+    def none_found(self) -> InputError:
+        """The refusal of a corpus without documents."""
+        left_out = "; ".join(self._report.warnings()) or "it is empty"
+        return InputError(f"{self.name} has no documents to index ({left_out})")

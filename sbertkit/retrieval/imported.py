@@ -1,0 +1,168 @@
+"""Vectors that exist already, taken into a new index instead of encoding its texts."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data import SourcedDocument
+from sbertkit.data.formats.parquet import arrow_errors
+from sbertkit.data.streams import open_seekable, reading
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, InputTypeError, ModelMismatch
+from sbertkit.index import VECTORS_FILE, unit_pools, write_vectors
+from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+from sbertkit.storage import storage_errors
+
+Vectors = npt.NDArray[np.floating[Any]]
+VectorSource = str | os.PathLike[str] | Vectors
+
+_ROWS_A_STEP = 4_096
+_COMPARED = 32
+_LEAST_COSINE = 0.95
+"""Between a vector of the encoder and the imported one, whose precision may have been lower."""
+
+
+def import_vectors(source: VectorSource, folder: Path, encoder: Encoder) -> None:
+    """Writes the vectors of a segment's documents from a file or an array.
+
+    Some texts are encoded to see whether the vectors are this encoder's.
+
+    Args:
+        source: A ``.npy`` file or an array (n, dim), a row for each document in order; or a
+            Parquet file with columns ``id`` and ``vector``, in any order.
+        folder: The segment's, with its documents.
+        encoder: That made the vectors.
+
+    Raises:
+        InputError: A document without a vector, another number or size of vectors, or one without
+            direction.
+        ModelMismatch: The vectors are not this encoder's.
+        MissingDependency: Parquet without pyarrow.
+        StorageError: The disk is full or a permission is missing.
+    """
+    with closing(DocumentStore(folder / DOCUMENTS_FILE)) as store:
+        if isinstance(source, str | os.PathLike) and _is_parquet(source):
+            _import_by_id(os.fspath(source), store, folder / VECTORS_FILE, encoder.dim)
+        else:
+            name, matrix = _matrix(source)
+            if matrix.shape != (len(store), encoder.dim):
+                raise InputError(
+                    f"{name}: expected {len(store)} vectors of size {encoder.dim}, one for each "
+                    f"document that is not blank, found an array of shape {matrix.shape}"
+                )
+            pools = (
+                np.asarray(matrix[start : start + _ROWS_A_STEP], np.float32)
+                for start in range(0, len(matrix), _ROWS_A_STEP)
+            )
+            write_vectors(folder / VECTORS_FILE, unit_pools(pools), encoder.dim)
+        _compare(store, np.load(folder / VECTORS_FILE, mmap_mode="r"), encoder)
+
+
+def without_vectors(documents: Iterator[SourcedDocument]) -> Iterator[SourcedDocument]:
+    """Documents as an index was dumped, without their vectors and with their further fields."""
+    for document, line in documents:
+        fields = {name: value for name, value in document.metadata.items() if name != "vector"}
+        if set(fields) == {"metadata"} and isinstance(fields["metadata"], str):
+            try:
+                dumped = json.loads(fields["metadata"])
+            except ValueError:
+                dumped = None
+            if isinstance(dumped, dict):
+                fields = dumped
+        yield SourcedDocument(document._replace(metadata=fields), line)
+
+
+def _is_parquet(source: str | os.PathLike[str]) -> bool:
+    return Path(source).suffix.lower() == ".parquet"
+
+
+def _matrix(source: VectorSource) -> tuple[str, Vectors]:
+    """What messages call an array, and the array, memory-mapped where it is a file."""
+    name = "vectors"
+    matrix: Any = source
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        if Path(name).suffix.lower() != ".npy":
+            raise InputError(f"{name}: expected a name that ends in .npy or .parquet")
+        with reading(name):
+            try:
+                matrix = np.load(name, mmap_mode="r", allow_pickle=False)
+            except (ValueError, EOFError) as error:
+                raise InputError(f"{name} is not a readable .npy file ({error})") from error
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind != "f":
+        found = (
+            f"an array of shape {matrix.shape} and type {matrix.dtype}"
+            if isinstance(matrix, np.ndarray)
+            else type(matrix).__name__
+        )
+        raise InputTypeError(f"{name}: expected an array (n, dim) of floats, found {found}")
+    return name, matrix
+
+
+def _import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
+    """Puts each vector of a Parquet file at the row of its document."""
+    with storage_errors(path):
+        vectors = np.lib.format.open_memmap(
+            path, mode="w+", dtype=np.float32, shape=(len(store), dim)
+        )
+    given = np.zeros(len(store), np.bool_)
+    for ids, part in _parquet_vectors(name, dim):
+        found = store.find(ids)
+        kept = [number for number, one in enumerate(ids) if one in found]
+        rows = [found[ids[number]].row for number in kept]
+        if given[rows].any() or len(set(rows)) < len(rows):
+            raise InputError(f"{name}: an id stands twice; every document needs one vector")
+        given[rows] = True
+        if kept:
+            vectors[rows] = next(unit_pools(iter([part[kept]])))
+    vectors.flush()
+    if not given.all():
+        row = int(np.argmin(given))
+        raise InputError(
+            f"{name} has no vector for {int((~given).sum())} of {len(store)} documents, the first "
+            f"of them {store.at([row])[row].id!r}"
+        )
+
+
+def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
+    with open_seekable(name) as stream, arrow_errors(name):
+        from pyarrow import parquet
+
+        file = parquet.ParquetFile(stream)
+        columns = file.schema_arrow.names
+        if not {"id", "vector"} <= set(columns):
+            raise InputError(
+                f"{name}: expected columns 'id' and 'vector', found {', '.join(columns)}"
+            )
+        for batch in file.iter_batches(batch_size=_ROWS_A_STEP, columns=["id", "vector"]):
+            ids = [str(one) for one in batch.column("id").to_pylist()]
+            flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
+            if len(flat) != len(ids) * dim:
+                raise InputError(
+                    f"{name}: expected vectors of size {dim}, found {len(flat)} numbers in "
+                    f"{len(ids)} rows; is it the right model (--model)?"
+                )
+            yield ids, flat.astype(np.float32).reshape(-1, dim)
+
+
+def _compare(store: DocumentStore, vectors: Vectors, encoder: Encoder) -> None:
+    """Refuses vectors that are not what the encoder gives for some of the texts."""
+    rows = np.unique(np.linspace(0, len(store) - 1, min(_COMPARED, len(store))).astype(np.int64))
+    documents = store.at(rows.tolist())
+    texts = [documents[row].text for row in rows.tolist()]
+    expected = next(unit_pools(iter([encoder.encode(texts)])))
+    cosines = np.einsum("nd,nd->n", expected, np.asarray(vectors[rows], np.float32))
+    worst = int(np.argmin(cosines))
+    if cosines[worst] < _LEAST_COSINE:
+        document = documents[int(rows[worst])]
+        raise ModelMismatch(
+            f"the vector given for document {document.id!r} is not the one of "
+            f"{encoder.options.model} (cosine {cosines[worst]:.2f}); give the model that made the "
+            "vectors with model (--model), and the vectors in the order of the documents"
+        )

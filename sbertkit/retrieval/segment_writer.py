@@ -1,0 +1,152 @@
+"""Writing a segment from rows that are stored already and from new ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.encoder import Encoder
+from sbertkit.index import VECTORS_FILE, VectorSegment, choose_kind, unit_pools, write_vectors
+from sbertkit.index.kinds import IndexKind
+from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
+from sbertkit.retrieval.manifest import Manifest, SegmentEntry
+from sbertkit.retrieval.target import Workspace
+from sbertkit.retrieval.view import Segment, View
+from sbertkit.storage import foreign_items
+
+Vectors = npt.NDArray[np.float32]
+Origin = tuple[int, int]
+"""Where a vector is stored already: the number of a segment, and the row there."""
+
+_ROWS_A_STEP = 4_096
+
+
+class NewRows(NamedTuple):
+    """New documents of a segment.
+
+    Attributes:
+        database: The documents, staged in a file that is used up.
+        origins: Where each one's vector is already; ``None`` for those that are to be encoded.
+        encoder: Gives the encoder; called if any is.
+    """
+
+    database: Path
+    origins: Sequence[Origin | None]
+    encoder: Callable[[], Encoder]
+
+
+def write_segment(
+    workspace: Workspace,
+    folder: Path,
+    view: View,
+    sources: Sequence[Segment],
+    new: NewRows | None = None,
+    *,
+    progress: bool = False,
+) -> SegmentEntry:
+    """Writes the live rows of some segments, and new ones after them, as one segment.
+
+    Args:
+        workspace: Where the folder is.
+        folder: The new segment's.
+        view: What `NewRows.origins` refer to.
+        sources: The segments.
+        new: The new rows.
+        progress: Whether progress is shown on standard error.
+    """
+    count = _write_documents(folder / DOCUMENTS_FILE, sources, new)
+    pools: Iterator[Vectors] = chain.from_iterable(_stored(source) for source in sources)
+    truncated = 0
+    if new is None:
+        write_vectors(folder / VECTORS_FILE, pools, view.manifest.encoder.dim)
+    else:
+        with closing(DocumentStore(folder / DOCUMENTS_FILE)) as store:
+            first = sum(source.count for source in sources)
+            texts = (
+                text
+                for text, origin in zip(
+                    islice(store.texts(), first, None), new.origins, strict=True
+                )
+                if origin is None
+            )
+            encoding = _Encoding(new, texts, progress=progress)
+            fresh = _interleaved(new.origins, view, unit_pools(encoding.pools))
+            write_vectors(folder / VECTORS_FILE, chain(pools, fresh), view.manifest.encoder.dim)
+            truncated = encoding.truncated()
+    kind, clusters = kind_for(view.manifest, count)
+    VectorSegment.write(folder, kind, kind.parameters(count, clusters), {"truncated": truncated})
+    return SegmentEntry.of(workspace.root, folder, count, kind.name)
+
+
+def _write_documents(path: Path, sources: Sequence[Segment], new: NewRows | None) -> int:
+    """Writes the documents of a segment; gives their number."""
+    if new is not None and not sources:
+        new.database.rename(path)
+        return len(new.origins)
+    documents = [
+        source.documents.documents(None if source.live is None else source.live.mask)
+        for source in sources
+    ]
+    if new is None:
+        return stage_documents(path, chain(*documents), "{id}", lambda _: None)
+    with closing(DocumentStore(new.database)) as staged:
+        count = stage_documents(path, chain(*documents, staged.documents()), "{id}", lambda _: None)
+    new.database.unlink()
+    return count
+
+
+class _Encoding:
+    """The texts of new rows on their way through the encoder, which none may need."""
+
+    def __init__(self, new: NewRows, texts: Iterator[str], *, progress: bool) -> None:
+        total = sum(origin is None for origin in new.origins)
+        self._run = new.encoder().start_run() if total else None
+        self.pools: Iterator[Vectors] = iter(())
+        if self._run is not None:
+            self.pools = foreign_items(self._run.vectors(texts, total=total, progress=progress))
+
+    def truncated(self) -> int:
+        """Number of texts that were cut; told once all pools have been drawn."""
+        return 0 if self._run is None else len(self._run.report().truncated)
+
+
+def kind_for(manifest: Manifest, count: int) -> tuple[IndexKind, int | None]:
+    """The kind of a segment with so many rows, and its clusters, as the index was asked for."""
+    clusters = manifest.clusters
+    if clusters is not None and clusters > count:
+        clusters = None
+    kind = "ivf" if manifest.clusters is not None else manifest.kind
+    return choose_kind(kind, count, clusters), clusters
+
+
+def _stored(segment: Segment) -> Iterator[Vectors]:
+    rows = np.flatnonzero(segment.mask())
+    for start in range(0, len(rows), _ROWS_A_STEP):
+        yield segment.vectors.at(rows[start : start + _ROWS_A_STEP])
+
+
+def _interleaved(
+    origins: Sequence[Origin | None], view: View, encoded: Iterator[Vectors]
+) -> Iterator[Vectors]:
+    """The vectors of rows in order, each from where it is stored or the next that was encoded."""
+    dim = view.manifest.encoder.dim
+    waiting = np.empty((0, dim), np.float32)
+    for start in range(0, len(origins), _ROWS_A_STEP):
+        part = origins[start : start + _ROWS_A_STEP]
+        places = np.array([(-1, -1) if origin is None else origin for origin in part])
+        vectors = np.empty((len(part), dim), np.float32)
+        for place in np.unique(places[:, 0]):
+            rows = np.flatnonzero(places[:, 0] == place)
+            if place >= 0:
+                vectors[rows] = view.segments[place].vectors.at(places[rows, 1])
+                continue
+            while len(waiting) < len(rows):
+                waiting = np.concatenate([waiting, next(encoded)])
+            vectors[rows], waiting = waiting[: len(rows)], waiting[len(rows) :]
+        yield vectors
+    for _ in encoded:  # so that the run comes to its end
+        pass

@@ -1,0 +1,72 @@
+"""The deleted rows of all segments, in one file a generation."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.errors import DamagedIndex
+from sbertkit.index import LiveRows
+from sbertkit.retrieval.manifest import TOMBSTONES_FOLDER, FileEntry, Manifest
+from sbertkit.storage import sync_file, sync_folder
+
+Mask = npt.NDArray[np.bool_]
+
+
+def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None]) -> FileEntry:
+    """Writes the deleted rows, one line (segment, row) each, and puts them on the disk.
+
+    Args:
+        root: The index folder.
+        generation: That the file belongs to.
+        live: Of each segment in the manifest's order; ``None`` where all rows are live.
+    """
+    pairs = [
+        np.stack([np.full(len(rows), place), rows], axis=1)
+        for place, of_segment in enumerate(live)
+        if of_segment is not None
+        for rows in [np.flatnonzero(~of_segment.mask)]
+    ]
+    folder = root / TOMBSTONES_FOLDER
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{generation:06d}.npy"
+    np.save(path, np.concatenate(pairs).astype("<i8"), allow_pickle=False)
+    sync_file(path)
+    sync_folder(folder)
+    sync_folder(root)
+    return FileEntry.of(root, path)
+
+
+def read_tombstones(root: Path, manifest: Manifest) -> list[LiveRows | None]:
+    """The live rows of each segment; the file's hash has been checked.
+
+    Raises:
+        DamagedIndex: It does not fit the manifest.
+    """
+    if manifest.tombstones is None:
+        return [None] * len(manifest.segments)
+    path = root / manifest.tombstones.path
+    try:
+        pairs = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        deleted = [pairs[pairs[:, 0] == place, 1] for place in range(len(manifest.segments))]
+        live = [
+            live_rows(segment.documents, rows)
+            for segment, rows in zip(manifest.segments, deleted, strict=True)
+        ]
+    except (ValueError, IndexError, EOFError) as error:
+        raise DamagedIndex(f"{path} cannot be read: {error}") from error
+    for segment, rows in zip(manifest.segments, live, strict=True):
+        if segment.deleted != (0 if rows is None else len(rows.mask) - rows.count):
+            raise DamagedIndex(f"{path} does not fit the segment {segment.id}")
+    return live
+
+
+def live_rows(count: int, deleted: npt.NDArray[np.int64]) -> LiveRows | None:
+    """The rows of a segment without the deleted ones; ``None`` where none is deleted."""
+    if not len(deleted):
+        return None
+    mask = np.ones(count, np.bool_)
+    mask[deleted] = False
+    return LiveRows(mask)
