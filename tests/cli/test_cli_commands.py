@@ -111,7 +111,8 @@ def test_no_control_code_of_a_text_reaches_the_terminal(
 def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: str) -> None:
     facts = json.loads(run("info", index, "--format", "json").out)
     assert facts.keys() == {
-        "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall", "segments", "deleted", "carries_encoder",
+        "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
+        "segments", "deleted", "carries_encoder",
     }  # fmt: skip
     assert (facts["documents"], facts["kind"], facts["model"]) == (3, "flat", model)
 

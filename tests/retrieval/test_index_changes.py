@@ -413,6 +413,7 @@ def adding(_: Connection, path: Path) -> str:
     """Tries to add as a user without the right to write; searches before."""
     with SearchIndex.open(path) as index:
         index.search("warm")  # what is loaded on first use may lie where nobody may read
+        "warm".encode("utf-16-le")
     become_nobody()
     with SearchIndex.open(path) as index:
         assert len(index.search("anything", 100)) == 40
