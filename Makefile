@@ -35,7 +35,7 @@ bench: $(READY)
 	$(BIN)/python eval/bench_index_life.py
 	$(BIN)/python eval/self_search.py
 	if [ -n "$$SBERTKIT_DATA" ]; then \
-	  for script in sts retrieval bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \
+	  for script in sts precision retrieval bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \
 	else echo 'SBERTKIT_DATA is not set: STS and training left out'; fi
 	$(BIN)/python eval/tables.py
 

@@ -59,6 +59,15 @@ def encode_table(pieces: Figures) -> str:
     )
 
 
+def precision_table(figures: Figures) -> str:
+    """Spearman by precision."""
+    rows = [
+        (name, *(f"{value:.2f}" for value in found.values())) for name, found in figures.items()
+    ]
+    sets = ("STS-B", "STS12", "STS13", "STS14", "mean of STS12 to 14")
+    return markdown(("Spearman", *sets), rows)
+
+
 def cold_table(figures: Figures) -> str:
     """From the shell to the answer."""
     rows = [
@@ -166,6 +175,7 @@ def sts_table(figures: Figures) -> str:
 
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
+    "precision": precision_table,
     "cold": cold_table,
     "encode_memory": encode_memory_table,
     "index_memory": memory_table,
