@@ -56,6 +56,7 @@ def _acquire(path: Path, folder: Path) -> IO[str]:
                     f"another process is writing {folder}: {holder}; wait until it has finished"
                 )
             if _same_file(file, path):
+                _check_ours(file, path, folder)
                 file.seek(0)
                 file.truncate()
                 return file
@@ -63,6 +64,21 @@ def _acquire(path: Path, folder: Path) -> IO[str]:
             file.close()
             raise
         file.close()  # its last holder removed it between our opening and locking
+
+
+def _check_ours(file: IO[str], path: Path, folder: Path) -> None:
+    """Refuses a file of somebody else's that has the lock's name, such as ``poetry.lock``."""
+    file.seek(0)
+    try:
+        content = file.read()
+        ours = not content or {"pid", "host"} == json.loads(content).keys()
+    except (ValueError, AttributeError):
+        ours = False
+    if not ours:
+        raise StorageError(
+            f"{path} is a file of another program, and the lock of {folder} would take its place; "
+            "move it away, or give the folder another name"
+        )
 
 
 def _release(file: IO[str], path: Path) -> None:

@@ -90,13 +90,14 @@ def index(
     from rich.filesize import decimal
 
     from sbertkit.retrieval import SearchIndex, default_index_path
+    from sbertkit.retrieval.manifest import is_index
 
     if output is None and corpus == "-":
         raise click.UsageError("standard input has no name: give the index folder with -o DIR")
     if update and (resume or vectors is not None):
         raise click.UsageError("--update goes with neither --resume nor --vectors")
     path = str(default_index_path(corpus) if output is None else output)
-    if update and Path(path).exists():
+    if update and is_index(Path(path)):
         _update(path, corpus, load_encoder, read, quiet)
         return
     with SearchIndex.build(
@@ -113,9 +114,12 @@ def index(
         vectors=vectors,
     ) as built:
         facts = built.info()
+    size = decimal(facts.bytes - facts.encoder_bytes)
+    if facts.encoder_bytes:
+        size += f", and its encoder, {decimal(facts.encoder_bytes)}"
     print_line(
         f"{facts.documents:,} documents in {without_controls(str(path))} "
-        f"({facts.kind}, {facts.dim} dimensions, {decimal(facts.bytes)})"
+        f"({facts.kind}, {facts.dim} dimensions, {size})"
     )
 
 
@@ -124,7 +128,8 @@ def _update(
 ) -> None:
     """Brings an index up to date with the encoder it names, or the one that options name."""
     from sbertkit.retrieval import change_documents
-    from sbertkit.retrieval.opening import load_encoder
+    from sbertkit.retrieval.manifest import read_manifest
+    from sbertkit.retrieval.opening import check_encoder, load_encoder
 
     given = given_options(click.get_current_context())
     settled = sorted(given & {"kind", "recall", "clusters", "with_encoder"})
@@ -134,10 +139,13 @@ def _update(
             "anew without --update"
         )
     named = given & {"model", "pooling", "max_tokens", "precision", "backend", "device"}
+    loaded = load_given() if named else None  # and compared also where nothing is to be encoded
+    if loaded is not None:
+        check_encoder(Path(path).absolute(), read_manifest(Path(path)).encoder, loaded)
     changes = change_documents(
         path,
         corpus,
-        lambda view: load_given() if named else load_encoder(Path(path).absolute(), view.manifest),
+        lambda view: loaded or load_encoder(Path(path).absolute(), view.manifest),
         mode="update",
         read=read,
         progress=not quiet,
@@ -170,7 +178,7 @@ def info(directory: str, output_format: str) -> None:
         names = {
             "recall": "recall wanted",
             "deleted": "deleted, not compacted",
-            "carries_encoder": "carries its encoder",
+            "encoder_bytes": "bytes of the encoder inside",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
 
@@ -193,5 +201,6 @@ def verify(context: click.Context, directory: str) -> None:
     for problem in problems:
         print_line(without_controls(f"{problem.file}: {problem.reason}"))
     if problems:
+        click.echo(f"mend it with: sbertkit repair {without_controls(directory)}", err=True)
         context.exit(1)
     print_line("no problems found")

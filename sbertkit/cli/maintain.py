@@ -62,7 +62,7 @@ def repair(
     Example:
       sbertkit repair indexes/articles
     """
-    from sbertkit.retrieval import EncoderOptions, repair_index
+    from sbertkit.retrieval import EncoderOptions, index_info, repair_index
 
     done = repair_index(
         directory,
@@ -74,6 +74,9 @@ def repair(
         print_line(without_controls(f"{problem.file}: {problem.reason}"))
     for problem in done.lost:
         print_line(without_controls(f"lost: {problem.file}: {problem.reason}"))
+    if done.lost:
+        left = index_info(directory).documents
+        print_line(f"{left:,} documents are left in {without_controls(directory)}")
     if not done:
         print_line("nothing to repair")
 

@@ -2,10 +2,12 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sbertkit.cli.signals import held_signals
 from sbertkit.data.documents import FORMATS
 
 if TYPE_CHECKING:
@@ -118,7 +120,11 @@ def encoder_options(command: Command) -> Command:
     ) -> Any:
         def load() -> "Encoder":
             from sbertkit.encoder import Encoder
+            from sbertkit.encoder.graphs.folder import is_graph_folder
 
+            if not is_graph_folder(Path(model)):
+                with held_signals():
+                    import torch  # noqa: F401  # as loading would
             return Encoder.load(
                 model,
                 pooling=pooling,

@@ -57,6 +57,8 @@ def search(
     from sbertkit.retrieval import SearchIndex
 
     texts = list(_query_texts(queries))
+    if not texts:
+        raise InputError("standard input has no queries; give one a line")
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sbertkit.arguments import whole_number
 from sbertkit.data.retrieval import Collection, read_collection
-from sbertkit.errors import InputTypeError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.measures import Measures
 from sbertkit.evaluation.retrieval import evaluate_run
 from sbertkit.metrics import Interval, bootstrap_interval
@@ -126,6 +126,8 @@ def evaluate_index(
     if not isinstance(index, SearchIndex):
         raise InputTypeError(f"expected a SearchIndex, found {type(index).__name__}")
     k, queries = whole_number("k", k), whole_number("queries", queries)
+    if not len(index):
+        raise InputError(f"the index {index.path} has no documents to evaluate; add some")
     collection = None
     if folder is None:
         ids, vectors = index.sample(queries, seed)

@@ -137,7 +137,7 @@ def _write(
 def _stage(reader: CorpusReader, database: Path, options: BuildOptions) -> int:
     """First pass: reads, checks and stores all documents, and says what was met."""
     with track("reading", None, shown=options.progress) as advance:
-        count = stage_documents(database, reader.documents, reader.clash, advance)
+        count = stage_documents(database, reader.documents, reader.stands_twice, advance)
     reader.warn()
     if count == 0:
         raise reader.none_found()

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -25,7 +25,6 @@ from sbertkit.retrieval.document_store import (
     StoredRow,
     rendered,
     stage_documents,
-    stands_twice,
 )
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
 from sbertkit.retrieval.merging import is_wasteful, tail_to_merge
@@ -82,11 +81,12 @@ def change_documents(
     """
     reader = CorpusReader(corpus, read or ReadOptions())
     with _changing(path, known) as (view, workspace):
+        root = workspace.root
         folder = workspace.new_segment()
         staged = folder / _STAGED_FILE
-        plan = _Plan(view, mode, reader.clash)
+        plan = _Plan(view, mode, reader)
         with track("reading", None, shown=progress) as advance:
-            count = stage_documents(staged, plan.new_rows(reader.documents), reader.clash, advance)
+            count = stage_documents(staged, plan.new_rows(), reader.stands_twice, advance)
         reader.warn()
         if count + plan.unchanged == 0 and (mode == "update" or reader.named):
             raise reader.none_found()
@@ -94,13 +94,15 @@ def change_documents(
             plan.delete_what_was_not_met()
         if None in plan.origins:
             plan.find_moved_texts(staged)
+        if mode == "update":
+            plan.check_that_it_is_the_same_corpus(root)
         changes = plan.changes()
         if changes:
 
             def checked() -> Encoder:
                 with foreign_errors():
                     loaded = encoder(view)
-                _check(workspace.root, view, loaded)
+                _check(root, view, loaded)
                 return loaded
 
             new = NewRows(staged, plan.origins, checked) if count else None
@@ -194,23 +196,23 @@ class _Plan:
         unchanged: Documents that are left as they are.
     """
 
-    def __init__(self, view: View, mode: str, clash: str) -> None:
+    def __init__(self, view: View, mode: str, reader: CorpusReader) -> None:
         self.masks = [segment.mask() for segment in view.segments]
         self.origins: list[Origin | None] = []
         self.unchanged = 0
         self._added = self._changed = self._deleted = 0
         self._view = view
         self._mode = mode
-        self._clash = clash
+        self._reader = reader
         self._lines = [np.full(len(mask), -1, np.int64) for mask in self.masks]
 
-    def new_rows(self, documents: Iterator[SourcedDocument]) -> Iterator[SourcedDocument]:
+    def new_rows(self) -> Iterator[SourcedDocument]:
         """The documents that are to be stored anew.
 
         Raises:
             InputError: An id stands twice, or is there already and may not be.
         """
-        while step := list(islice(documents, _DOCUMENTS_A_STEP)):
+        while step := list(islice(self._reader.documents, _DOCUMENTS_A_STEP)):
             known = self._view.find([sourced.document.id for sourced in step])
             for sourced in step:
                 there = known.get(sourced.document.id)
@@ -243,6 +245,22 @@ class _Plan:
                 if self.origins[number] is None:
                     self.origins[number] = going.get(_digest(text))
 
+    def check_that_it_is_the_same_corpus(self, root: Path) -> None:
+        """Refuses a corpus in another place that has nothing of what the index holds.
+
+        Raises:
+            InputError: It is such a corpus.
+        """
+        built_from = self._view.manifest.corpus
+        elsewhere = None not in (built_from, self._reader.path) and built_from != self._reader.path
+        kept = self.unchanged or any(origin is not None for origin in self.origins)
+        if elsewhere and len(self._view) and not kept:
+            raise InputError(
+                f"{self._reader.name} has none of the {len(self._view):,} texts of {root}, which "
+                f"was built from {built_from}; nothing was changed: give this corpus an index of "
+                "its own, or replace that one by building it without --update"
+            )
+
     def changes(self) -> Changes:
         """The counts."""
         return Changes(
@@ -259,11 +277,12 @@ class _Plan:
         document, line = sourced
         first = int(self._lines[place][stored.row])
         if first >= 0:
-            raise stands_twice(self._clash, document.id, first, line)
+            raise self._reader.stands_twice(document.id, first, line)
         if self._mode == "add":
             raise InputError(
-                f"{self._clash.replace('{id}', f'id {document.id!r}')} {line} and is in the index "
-                "already; nothing was added: leave it out, or replace what is there with upsert"
+                f"{self._reader.name}: id {document.id!r} on {self._reader.unit} {line} is in the "
+                "index already; nothing was added: leave it out, or replace what is there with "
+                "upsert"
             )
         self._lines[place][stored.row] = line
         same_text = document.text == stored.text
@@ -298,7 +317,7 @@ def _check(root: Path, view: View, encoder: Encoder) -> None:
 
 
 def _checked_ids(ids: Iterable[str], *, missing_ok: bool) -> list[str]:
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
         raise InputTypeError(f"expected a list of ids, found {ids!r}; put a single one in []")
     wanted: dict[str, None] = {}
     for document_id in ids:

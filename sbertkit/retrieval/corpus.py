@@ -28,6 +28,7 @@ class CorpusReader:
 
     Attributes:
         name: What messages call the corpus.
+        unit: What messages count in it: ``line`` or ``row``.
         path: Where it lies, absolute; ``None`` for what lies nowhere.
         documents: The documents, each once.
 
@@ -37,15 +38,18 @@ class CorpusReader:
     """
 
     def __init__(self, corpus: Corpus, read: ReadOptions) -> None:
+        options: object = read
+        if not isinstance(options, ReadOptions):
+            raise InputTypeError(f"read must be ReadOptions, not {options!r}")
         self._report = ReadReport()
         self.path: str | None = None
         if isinstance(corpus, str | os.PathLike):
-            self.name, self._unit = source_name(os.fspath(corpus)), "line"
+            self.name, self.unit = source_name(os.fspath(corpus)), "line"
             if os.fspath(corpus) != STDIN:
                 self.path = str(Path(corpus).resolve())
             self.documents: Iterator[SourcedDocument] = read_corpus(corpus, read, self._report)
         elif isinstance(corpus, Iterable):
-            self.name, self._unit = "the corpus", "row"
+            self.name, self.unit = "the corpus", "row"
             self.documents = foreign_items(documents_from(corpus, self._report))
         else:
             raise InputTypeError(
@@ -56,12 +60,14 @@ class CorpusReader:
     @property
     def named(self) -> bool:
         """Whether the corpus is a path or standard input, which nobody names who wants nothing."""
-        return self._unit == "line"
+        return self.unit == "line"
 
-    @property
-    def clash(self) -> str:
-        """Begins the refusal of an id that stands twice, with ``{id}`` for the id."""
-        return f"{self.name}: {{id}} stands on {self._unit}s"
+    def stands_twice(self, document_id: str, first: int, second: int) -> InputError:
+        """The refusal of an id that stands in two places."""
+        return InputError(
+            f"{self.name}: id {document_id!r} stands on {self.unit}s {first} and {second}; "
+            "every document needs an id of its own"
+        )
 
     def warn(self) -> None:
         """Says what was met, once all documents have been drawn."""

@@ -4,7 +4,7 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.progress import Advance
 
 DOCUMENTS_FILE = "documents.db"
+
+Clash = Callable[[str, int, int], InputError]
 
 _SCHEMA = """
 CREATE TABLE documents (
@@ -36,19 +38,18 @@ _ROWS_A_STEP = 1_000
 
 
 def stage_documents(
-    path: Path, documents: Iterable[SourcedDocument], clash: str, advance: Advance
+    path: Path, documents: Iterable[SourcedDocument], clash: Clash, advance: Advance
 ) -> int:
     """Writes all documents with rows from 0 in order; gives their number.
 
     Args:
         path: The database file, which must not exist.
         documents: What to store.
-        clash: The refusal of an id that stands twice, with ``{id}`` for the id; the two places
-            follow it.
+        clash: Gives the refusal of an id that stands twice, from it and the two places.
         advance: Told of every so many documents.
 
     Raises:
-        InputError: An id stands twice; the message names it and both lines.
+        InputError: An id stands twice.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     try:
@@ -73,7 +74,7 @@ def rendered(document: Document) -> str:
 
 
 def _insert(
-    connection: sqlite3.Connection, row: int, document: Document, line: int, clash: str
+    connection: sqlite3.Connection, row: int, document: Document, line: int, clash: Clash
 ) -> None:
     metadata = rendered(document)
     try:
@@ -84,15 +85,7 @@ def _insert(
     except sqlite3.IntegrityError as error:
         query = "SELECT line FROM documents WHERE id = ?"
         (first,) = connection.execute(query, (document.id,)).fetchone()
-        raise stands_twice(clash, document.id, first, line) from error
-
-
-def stands_twice(clash: str, document_id: str, first: int, second: int) -> InputError:
-    """The refusal of an id that stands in two places; see `stage_documents`."""
-    return InputError(
-        f"{clash.replace('{id}', f'id {document_id!r}')} {first} and {second}; "
-        "every document needs an id of its own"
-    )
+        raise clash(document.id, first, line) from error
 
 
 class StoredRow(NamedTuple):

@@ -43,8 +43,11 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
     writers = {".parquet": _write_parquet, ".faiss": _write_faiss}
     if target.suffix.lower() not in writers:
         raise InputError(f"{path}: expected a name that ends in .parquet or .faiss")
-    view = open_view(Path(path_text(index)).absolute())
+    root = Path(path_text(index)).absolute()
+    view = open_view(root)
     try:
+        if root.resolve() in target.resolve().parents:
+            raise InputError(f"{path} lies in the index itself; choose another place for the file")
         with storage_errors(target):
             return writers[target.suffix.lower()](view, target)
     finally:

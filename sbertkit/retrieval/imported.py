@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from sbertkit.data.formats.parquet import arrow_errors
 from sbertkit.data.streams import open_seekable, reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
-from sbertkit.index import VECTORS_FILE, unit_pools, write_vectors
+from sbertkit.index import VECTORS_FILE, write_vectors
+from sbertkit.metrics.cosine import unit_rows
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
-from sbertkit.storage import storage_errors
 
 Vectors = npt.NDArray[np.floating[Any]]
 VectorSource = str | os.PathLike[str] | Vectors
@@ -56,11 +56,7 @@ def import_vectors(source: VectorSource, folder: Path, encoder: Encoder) -> None
                     f"{name}: expected {len(store)} vectors of size {encoder.dim}, one for each "
                     f"document that is not blank, found an array of shape {matrix.shape}"
                 )
-            pools = (
-                np.asarray(matrix[start : start + _ROWS_A_STEP], np.float32)
-                for start in range(0, len(matrix), _ROWS_A_STEP)
-            )
-            write_vectors(folder / VECTORS_FILE, unit_pools(pools), encoder.dim)
+            write_vectors(folder / VECTORS_FILE, _in_order(name, matrix, store), encoder.dim)
         _compare(store, np.load(folder / VECTORS_FILE, mmap_mode="r"), encoder)
 
 
@@ -93,8 +89,11 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
         with reading(name):
             try:
                 matrix = np.load(name, mmap_mode="r", allow_pickle=False)
-            except (ValueError, EOFError) as error:
-                raise InputError(f"{name} is not a readable .npy file ({error})") from error
+            except OSError:
+                raise
+            except Exception as error:  # whatever a header may make of NumPy's parser
+                reason = " ".join(str(error).split())[:200]
+                raise InputError(f"{name} is not a readable .npy file ({reason})") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind != "f":
         found = (
             f"an array of shape {matrix.shape} and type {matrix.dtype}"
@@ -105,12 +104,25 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
     return name, matrix
 
 
+def _in_order(
+    name: str, matrix: Vectors, store: DocumentStore
+) -> Iterator[npt.NDArray[np.float32]]:
+    """The unit rows of a matrix with a row for each document."""
+    for start in range(0, len(matrix), _ROWS_A_STEP):
+        yield _unit_rows(
+            name,
+            np.asarray(matrix[start : start + _ROWS_A_STEP]),
+            lambda row, start=start: store.at([start + row])[start + row].id,  # type: ignore[misc]
+        )
+
+
 def _import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
     """Puts each vector of a Parquet file at the row of its document."""
-    with storage_errors(path):
-        vectors = np.lib.format.open_memmap(
-            path, mode="w+", dtype=np.float32, shape=(len(store), dim)
-        )
+    steps = range(0, len(store), _ROWS_A_STEP)
+    # Written and not only reserved: a full disk is then told, and does not end the process later.
+    empty = (np.zeros((min(_ROWS_A_STEP, len(store) - start), dim), np.float32) for start in steps)
+    write_vectors(path, empty, dim)
+    vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
     given = np.zeros(len(store), np.bool_)
     for ids, part in _parquet_vectors(name, dim):
         found = store.find(ids)
@@ -120,35 +132,55 @@ def _import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None
             raise InputError(f"{name}: an id stands twice; every document needs one vector")
         given[rows] = True
         if kept:
-            vectors[rows] = next(unit_pools(iter([part[kept]])))
+            named = [ids[number] for number in kept]
+            vectors[rows] = _unit_rows(name, part[kept], named.__getitem__)
     vectors.flush()
     if not given.all():
         row = int(np.argmin(given))
         raise InputError(
             f"{name} has no vector for {int((~given).sum())} of {len(store)} documents, the first "
-            f"of them {store.at([row])[row].id!r}"
+            f"of them {store.at([row])[row].id!r}; give the file that was made of this corpus"
         )
 
 
-def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
+def _unit_rows(name: str, rows: Vectors, id_of: Callable[[int], str]) -> npt.NDArray[np.float32]:
+    """Rows scaled to unit length; those without direction are refused by the document's id."""
+    usable = np.isfinite(rows).all(axis=1) & rows.any(axis=1)
+    if not usable.all():
+        row = int(np.argmin(usable))
+        raise InputError(
+            f"{name}: the vector of document {id_of(row)!r} is zero, NaN or infinite; it has no "
+            "direction"
+        )
+    return unit_rows(rows).astype(np.float32)
+
+
+def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Vectors]]:
     with open_seekable(name) as stream, arrow_errors(name):
-        from pyarrow import parquet
+        import pyarrow as pa
+        from pyarrow import compute, parquet
 
         file = parquet.ParquetFile(stream)
-        columns = file.schema_arrow.names
-        if not {"id", "vector"} <= set(columns):
+        schema = file.schema_arrow
+        if not {"id", "vector"} <= set(schema.names):
             raise InputError(
-                f"{name}: expected columns 'id' and 'vector', found {', '.join(columns)}"
+                f"{name}: expected columns 'id' and 'vector', found {', '.join(schema.names)}"
             )
+        kind = schema.field("vector").type
+        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+        if not any(is_list(kind) for is_list in lists) or not pa.types.is_floating(kind.value_type):
+            raise InputError(f"{name}: column 'vector' must hold lists of floats, found {kind}")
         for batch in file.iter_batches(batch_size=_ROWS_A_STEP, columns=["id", "vector"]):
             ids = [str(one) for one in batch.column("id").to_pylist()]
-            flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
-            if len(flat) != len(ids) * dim:
+            column = batch.column("vector")
+            sizes = compute.fill_null(compute.list_value_length(column), 0).to_pylist()
+            wrong = next((row for row, size in enumerate(sizes) if size != dim), None)
+            if wrong is not None:
                 raise InputError(
-                    f"{name}: expected vectors of size {dim}, found {len(flat)} numbers in "
-                    f"{len(ids)} rows; is it the right model (--model)?"
+                    f"{name}: expected vectors of size {dim}, found {sizes[wrong]} numbers for the "
+                    f"document {ids[wrong]!r}; is it the right model (--model)?"
                 )
-            yield ids, flat.astype(np.float32).reshape(-1, dim)
+            yield ids, column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
 
 
 def _compare(store: DocumentStore, vectors: Vectors, encoder: Encoder) -> None:
@@ -156,7 +188,7 @@ def _compare(store: DocumentStore, vectors: Vectors, encoder: Encoder) -> None:
     rows = np.unique(np.linspace(0, len(store) - 1, min(_COMPARED, len(store))).astype(np.int64))
     documents = store.at(rows.tolist())
     texts = [documents[row].text for row in rows.tolist()]
-    expected = next(unit_pools(iter([encoder.encode(texts)])))
+    expected = unit_rows(encoder.encode(texts))
     cosines = np.einsum("nd,nd->n", expected, np.asarray(vectors[rows], np.float32))
     worst = int(np.argmin(cosines))
     if cosines[worst] < _LEAST_COSINE:

@@ -20,6 +20,7 @@ from sbertkit.retrieval.results import IndexInfo, Problem
 
 def describe(manifest: Manifest) -> IndexInfo:
     """What a manifest says of its index."""
+    exported = manifest.exported
     kinds = {segment.kind for segment in manifest.segments}
     return IndexInfo(
         documents=manifest.documents,
@@ -32,7 +33,8 @@ def describe(manifest: Manifest) -> IndexInfo:
         recall=manifest.recall,
         segments=len(manifest.segments),
         deleted=manifest.deleted,
-        carries_encoder=manifest.exported is not None,
+        encoder_bytes=0 if exported is None else sum(entry.bytes for entry in exported.files),
+        precision=manifest.encoder.precision,
     )
 
 

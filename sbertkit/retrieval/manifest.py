@@ -21,12 +21,13 @@ TOMBSTONES_FOLDER = "tombstones"
 FORMAT = 1
 _MARK = "sbertkit index"
 _SEGMENT_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
-_UNFINISHED = re.compile(
-    rf"({SEGMENTS_FOLDER}|{ENCODER_FOLDER})/{_SEGMENT_NAME.pattern}(?=/)"
-    rf"|{TOMBSTONES_FOLDER}/\d{{6,}}\.npy$"
-    rf"|\.{re.escape(MANIFEST_FILE)}\.\d+\.tmp$"
-)
-"""What a writer makes before its commit: the folder of a segment or an encoder, a file."""
+_UNFINISHED = {
+    "": re.compile(rf"\.{re.escape(MANIFEST_FILE)}\.\d+\.tmp"),
+    SEGMENTS_FOLDER: _SEGMENT_NAME,
+    ENCODER_FOLDER: _SEGMENT_NAME,
+    TOMBSTONES_FOLDER: re.compile(r"\d{6,}\.npy"),
+}
+"""By folder: the names of what a writer makes."""
 _REMEDY = "restore it from a backup or build the index again"
 
 
@@ -218,14 +219,32 @@ def extra_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
     Those of a change that goes on, or that was killed, do no harm and are left to the next writer.
     """
     named = {MANIFEST_FILE, *(entry.path for entry in manifest.files())}
-    ours = {path.rpartition("/")[0] for path in named}
-    for folder, _, names in os.walk(root):
-        for name in sorted(names):
-            path = (Path(folder) / name).relative_to(root).as_posix()
-            unfinished = _UNFINISHED.match(path)
-            if path in named or (unfinished is not None and unfinished.group() not in ours):
-                continue
-            yield Problem(path, "not part of the index: move it away")
+    ours = {root / path.rpartition("/")[0] for path in named} | {root / path for path in named}
+
+    def is_passed(place: Path) -> bool:
+        return place not in ours and _is_unfinished(root, place)
+
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not is_passed(here / name))
+        links = [name for name in folders if (here / name).is_symlink()]
+        for place in (here / name for name in sorted([*names, *links])):
+            path = place.relative_to(root).as_posix()
+            if path not in named and not is_passed(place):
+                yield Problem(path, "not part of the index: move it away")
+
+
+def unfinished(root: Path) -> Iterator[Path]:
+    """What has the name of something that a writer makes, be it named by a manifest or not."""
+    for parent in (root, *(root / name for name in _UNFINISHED if name)):
+        if parent.is_dir():
+            yield from (place for place in parent.iterdir() if _is_unfinished(root, place))
+
+
+def _is_unfinished(root: Path, place: Path) -> bool:
+    parent = "" if place.parent == root else place.parent.relative_to(root).as_posix()
+    pattern = _UNFINISHED.get(parent)
+    return pattern is not None and pattern.fullmatch(place.name) is not None
 
 
 def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:

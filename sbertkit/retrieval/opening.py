@@ -171,6 +171,8 @@ def check_encoder(root: Path, entry: EncoderEntry, encoder: Encoder) -> None:
     if encoder.fingerprint == entry.fingerprint:
         return
     sizes = "" if encoder.dim == entry.dim else f" (vectors of size {entry.dim} and {encoder.dim})"
+    if encoder.options.model == entry.name and not sizes:
+        sizes = ", with other weights, pooling, prompts or limit of tokens"
     raise ModelMismatch(
         f"{root} was built with {entry.name} (fingerprint {entry.fingerprint[:12]}), the encoder "
         f"given is {encoder.options.model} ({encoder.fingerprint[:12]}){sizes}; open it with the "

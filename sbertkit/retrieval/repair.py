@@ -144,13 +144,17 @@ class _Repair:
                 )
         if self._deleted_unknown():
             problem = self.bad[self._manifest.tombstones.path]  # type: ignore[union-attr]
-            self.lost.append(
-                Problem(
-                    problem.file,
-                    f"{problem.reason}; which {self._manifest.deleted:,} documents were deleted is "
-                    "lost, they would come back",
-                )
+            live = self._newest_of_each_id()
+            again = sum(
+                (entry.documents if rows is None else rows.count) - entry.live
+                for entry, rows in zip(self._manifest.segments, live, strict=True)
+                if self._problem(entry, DOCUMENTS_FILE) is None
             )
+            if again:  # else all were replaced by newer ones, as these tell
+                reason = f"which {again:,} documents were deleted is lost, they would come back"
+                self.lost.append(Problem(problem.file, f"{problem.reason}; {reason}"))
+            else:
+                self.mended.append(Problem(problem.file, "made anew from the stored documents"))
 
     def mend(self) -> None:
         """Makes and commits the next generation."""

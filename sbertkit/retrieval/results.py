@@ -83,7 +83,8 @@ class IndexInfo:
         recall: The recall that was asked for.
         segments: Number of its segments; `SearchIndex.compact` makes one of them.
         deleted: Deleted documents that still take room until then.
-        carries_encoder: Whether queries need neither the model nor torch.
+        encoder_bytes: Size of the encoder that it carries; 0 where queries need the model.
+        precision: The precision that its vectors were computed in.
     """
 
     documents: int
@@ -96,4 +97,5 @@ class IndexInfo:
     recall: float
     segments: int
     deleted: int
-    carries_encoder: bool
+    encoder_bytes: int
+    precision: str

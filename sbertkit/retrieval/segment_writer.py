@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder import Encoder
+from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.index import VECTORS_FILE, VectorSegment, choose_kind, unit_pools, write_vectors
 from sbertkit.index.kinds import IndexKind
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
-from sbertkit.retrieval.manifest import Manifest, SegmentEntry
+from sbertkit.retrieval.manifest import Manifest, SegmentEntry, check_file
 from sbertkit.retrieval.target import Workspace
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.storage import foreign_items
@@ -58,6 +59,7 @@ def write_segment(
         new: The new rows.
         progress: Whether progress is shown on standard error.
     """
+    _check_sources(workspace.root, view, sources, new)
     count = _write_documents(folder / DOCUMENTS_FILE, sources, new)
     pools: Iterator[Vectors] = chain.from_iterable(_stored(source) for source in sources)
     truncated = 0
@@ -82,6 +84,26 @@ def write_segment(
     return SegmentEntry.of(workspace.root, folder, count, kind.name)
 
 
+def _check_sources(root: Path, view: View, sources: Sequence[Segment], new: NewRows | None) -> None:
+    """Refuses to copy from files that were damaged since they were opened.
+
+    A copy would have a valid hash of its own, and nobody could find the damage any more.
+    """
+    copied = {segment.entry.id for segment in sources}
+    if new is not None:
+        places = {origin[0] for origin in new.origins if origin is not None}
+        copied |= {view.segments[place].entry.id for place in places}
+    for segment in view.manifest.segments:
+        for entry in segment.files if segment.id in copied else ():
+            if Path(entry.path).name in (DOCUMENTS_FILE, VECTORS_FILE):
+                problem = check_file(root, entry, hashed=True)
+                if problem is not None:
+                    raise DamagedIndex(
+                        f"{root / problem.file}: {problem.reason}; nothing was changed: restore it "
+                        f"from a backup, or save what can be with: sbertkit repair {root}"
+                    )
+
+
 def _write_documents(path: Path, sources: Sequence[Segment], new: NewRows | None) -> int:
     """Writes the documents of a segment; gives their number."""
     if new is not None and not sources:
@@ -92,11 +114,15 @@ def _write_documents(path: Path, sources: Sequence[Segment], new: NewRows | None
         for source in sources
     ]
     if new is None:
-        return stage_documents(path, chain(*documents), "{id}", lambda _: None)
+        return stage_documents(path, chain(*documents), _clash, lambda _: None)
     with closing(DocumentStore(new.database)) as staged:
-        count = stage_documents(path, chain(*documents, staged.documents()), "{id}", lambda _: None)
+        count = stage_documents(path, chain(*documents, staged.documents()), _clash, lambda _: None)
     new.database.unlink()
     return count
+
+
+def _clash(document_id: str, *_places: int) -> InputError:
+    return DamagedIndex(f"id {document_id!r} stands in two segments; build the index again")
 
 
 class _Encoding:

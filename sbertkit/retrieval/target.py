@@ -15,6 +15,7 @@ from sbertkit.retrieval.manifest import (
     TOMBSTONES_FOLDER,
     is_index,
     read_manifest,
+    unfinished,
 )
 from sbertkit.storage import storage_errors, sync_folder, sync_tree
 
@@ -155,30 +156,20 @@ def sweep(path: Path) -> None:
         manifest = read_manifest(path)
     except InputError:
         return
-    named = {(path / entry.path).parent for entry in manifest.files()}
+    named = {entry.path.rpartition("/")[0] for entry in manifest.files()}
     if manifest.tombstones is not None:
-        named.add(path / manifest.tombstones.path)
-    for parent in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
-        _keep_only(named, path / parent)
-    for leftover in path.glob(".manifest.json.*.tmp"):
-        with suppress(OSError):  # on Windows somebody may have it open
-            leftover.unlink(missing_ok=True)
-
-
-def _keep_only(named: set[Path], parent: Path) -> None:
-    """Removes what else lies there, and `parent` itself where nothing is left."""
-    if not parent.is_dir():
-        return
-    for place in parent.iterdir():
-        if place in named:
+        named.add(manifest.tombstones.path)
+    for leftover in unfinished(path):
+        if leftover.relative_to(path).as_posix() in named:
             continue
-        if place.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
         else:
             with suppress(OSError):  # on Windows somebody may have it open
-                place.unlink()
-    with suppress(OSError):  # some of it is named
-        parent.rmdir()
+                leftover.unlink(missing_ok=True)
+    for parent in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+        with suppress(OSError):  # there is none, or something is left in it
+            (path / parent).rmdir()
 
 
 def _undo(workspace: Workspace, fresh: bool) -> None:

@@ -107,7 +107,7 @@ class View:
     def sample(self, drawn: npt.NDArray[np.int64]) -> tuple[list[str], Vectors]:
         """Ids and vectors (n, dim) of the documents with these numbers, which are sorted."""
         ids: list[str] = []
-        parts = []
+        parts = [np.empty((0, self.manifest.encoder.dim), np.float32)]
         start = 0
         for segment in self.segments:
             end = start + segment.count

@@ -86,7 +86,7 @@ def test_bad_input_is_one_line_and_changes_nothing(
     new = lines(tmp_path / "new.jsonl", a="other", x="one")
     before = contents(index)
     for arguments, told in (
-        (("add", index, new), "'a' stands on lines 1 and is in the index already"),
+        (("add", index, new), "'a' on line 1 is in the index already"),
         (("add", index, twice), "'x' stands on lines 1 and 2"),
         (("upsert", index, twice), "'x' stands on lines 1 and 2"),
         (("upsert", index, bad), "line 2"),

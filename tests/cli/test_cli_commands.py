@@ -112,7 +112,7 @@ def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: st
     facts = json.loads(run("info", index, "--format", "json").out)
     assert facts.keys() == {
         "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
-        "segments", "deleted", "carries_encoder",
+        "segments", "deleted", "encoder_bytes", "precision",
     }  # fmt: skip
     assert (facts["documents"], facts["kind"], facts["model"]) == (3, "flat", model)
 

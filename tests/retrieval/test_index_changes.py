@@ -14,7 +14,7 @@ import pytest
 from children import become_nobody, public_folder, result_of
 from index_cases import KINDS, contents, documents, ids_of, state, write_manifest
 
-from sbertkit import Document, Encoder, ReadOptions, SearchIndex
+from sbertkit import Document, Encoder, ReadOptions, SearchIndex, evaluate_index
 from sbertkit.encoder import encoding
 from sbertkit.errors import (
     DamagedIndex,
@@ -74,14 +74,10 @@ def test_added_documents_are_found(tiny_encoder: Encoder, tmp_path: Path, kind: 
 
 def test_an_id_that_is_there_is_not_added(index: SearchIndex) -> None:
     corpus = [*NEW, OLD[3]]
-    unchanged(
-        index, lambda: index.add(corpus), InputError, r"id 'old3' stands on rows 25 and is in"
-    )
+    unchanged(index, lambda: index.add(corpus), InputError, r"id 'old3' on row 25 is in the index")
     path = index.path.parent / "more.tsv"
     path.write_text("a\tone\nold5\ttwo\n")
-    unchanged(
-        index, lambda: index.add(path), InputError, r"more\.tsv: id 'old5' stands on lines 2 and is"
-    )
+    unchanged(index, lambda: index.add(path), InputError, r"more\.tsv: id 'old5' on line 2 is in")
 
 
 @pytest.mark.parametrize("method", ["add", "upsert", "update"])
@@ -187,6 +183,8 @@ def test_a_failing_corpus_changes_nothing(index: SearchIndex) -> None:
         with pytest.raises(TimeoutError, match="the source is gone"):
             method(failing())
     assert contents(index.path.parent) == before
+    with pytest.raises(InputTypeError, match="read must be ReadOptions"):
+        index.add(NEW, read="jsonl")  # type: ignore[arg-type]
     for bad in ([("x", 3)], [("x",)], ["text"], "corpus", 3):
         with pytest.raises(InputError if bad == "corpus" else (InputError, InputTypeError)):
             index.add(bad)  # type: ignore[arg-type]
@@ -250,6 +248,23 @@ def test_lines_that_move_on_are_not_encoded_again(
         for number, text in enumerate(["a first line", *lines[:20], *lines[21:]], 1):
             assert index.get(str(number)).text == text
             assert index.search(text, 1)[0].id == str(number)
+
+
+def test_a_corpus_from_elsewhere_with_nothing_of_the_index_is_refused(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    for name, texts in (("a", OLD), ("b", NEW), ("c", [*NEW, OLD[3]])):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for _, text in texts))
+    with SearchIndex.build(tmp_path / "a.txt", tiny_encoder, tmp_path / "x") as index:
+        unchanged(
+            index,
+            lambda: index.update(tmp_path / "b.txt"),
+            InputError,
+            r"b\.txt has none of the 40 texts of [^\n]*/x, which was built from [^\n]*/a\.txt",
+        )
+        assert index.update(tmp_path / "c.txt").encoded == 25
+        (tmp_path / "a.txt").write_text("all new\n")
+        assert index.update(tmp_path / "a.txt").documents == 1  # the corpus that it was built from
 
 
 # --- deleting
@@ -492,6 +507,49 @@ def test_a_folder_copied_while_it_was_written_is_told(
         moved.add([("a", "b")])
         assert len(moved) == 66
     assert len(index) == 65
+
+
+def test_damage_since_it_was_opened_is_not_copied(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    many = documents(1_300, "many")
+    for name in ("vectors.npy", "documents.db"):
+        path = tmp_path / name
+        with SearchIndex.build(many, tiny_encoder, path) as index:
+            index.add(OLD)
+            (old,) = (one for one in path.rglob(name) if one.stat().st_size > 100_000)
+            content = bytearray(old.read_bytes())
+            content[len(content) // 2] ^= 1
+            old.write_bytes(content)
+            before = contents(path)
+            for change in (
+                index.compact,
+                partial(index.delete, [one for one, _ in many[:400]]),
+                partial(index.upsert, [Document(*many[0], {"new": "field"})]),
+            ):
+                with pytest.raises(DamagedIndex, match="sbertkit repair"):
+                    change()
+                assert contents(path) == before
+            index.add(NEW)  # which copies nothing of it
+            assert index.verify()
+
+
+def test_a_file_with_the_name_of_the_lock_is_left_alone(index: SearchIndex) -> None:
+    lock = index.path.parent / "index.lock"
+    for content in (b"[[package]]\n", b'{"lockfileVersion": 3}', b"\xff\xfe"):
+        lock.write_bytes(content)
+        with pytest.raises(StorageError, match=r"index\.lock is a file of another program"):
+            index.delete(["old1"])
+        assert lock.read_bytes() == content
+    lock.write_text('{"pid": 1, "host": "gone"}')  # of a killed writer
+    index.delete(["old1"])
+    assert not lock.exists()
+
+
+def test_an_emptied_index_has_nothing_to_sample(index: SearchIndex) -> None:
+    index.delete([one for one, _ in OLD])
+    ids, vectors = index.sample(3)
+    assert (ids, vectors.shape) == ([], (0, 32))
+    with pytest.raises(InputError, match="has no documents to evaluate"):
+        evaluate_index(index)
 
 
 def test_a_damaged_index_is_not_changed(index: SearchIndex, tiny_encoder: Encoder) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from index_cases import KINDS, documents, state, write_manifest
 
-from sbertkit import Encoder, SearchIndex, verify_index
+from sbertkit import Encoder, SearchIndex, repair_index, verify_index
 from sbertkit.errors import DamagedIndex, InputError, NewerFormat
 from sbertkit.index import VECTORS_FILE
 from sbertkit.retrieval import opening
@@ -132,6 +132,24 @@ def test_files_that_do_not_belong_are_told_and_do_no_harm(
             assert len(opened) == len(CORPUS)
         path.unlink()
     (index / "x").rmdir()
+    (index / "link").symlink_to(index.parent, target_is_directory=True)
+    assert [problem.file for problem in verify_index(index)] == ["link"]
+    (index / "link").unlink()
+
+
+def test_files_of_others_are_left_where_they_are(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    names = ("segments/notes.txt", "encoder/mine/a", "tombstones/x.npy", "letter.txt")
+    for name in names:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text("precious")
+    assert not repair_index(path)
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        opened.delete([CORPUS[0][0]])
+        opened.compact()
+        assert {problem.file for problem in opened.verify()} == set(names)
+    assert all((path / name).read_text() == "precious" for name in names)
 
 
 def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(

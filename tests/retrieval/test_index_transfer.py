@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from index_cases import KINDS, contents, documents
 
@@ -86,8 +88,12 @@ def test_a_parquet_file_is_matched_by_id(
         (lambda v: v.tolist(), InputTypeError, "found list"),
         (lambda v: v[::-1], ModelMismatch, "in the order of the documents"),
         (lambda v: np.roll(v, 1, axis=1), ModelMismatch, r"is not the one of [^\n]*cosine"),
-        (lambda v: np.where(np.arange(90)[:, None] == 3, 0, v), InputError, "document 4 "),
-        (lambda v: np.where(np.arange(90)[:, None] == 3, np.nan, v), InputError, "document 4 "),
+        (
+            lambda v: np.where(np.arange(90)[:, None] == 3, 0, v),
+            InputError,
+            "document 'd3' is zero",
+        ),
+        (lambda v: np.where(np.arange(90)[:, None] == 3, np.nan, v), InputError, "document 'd3'"),
     ],
 )
 def test_vectors_that_do_not_belong_are_refused(
@@ -101,6 +107,56 @@ def test_vectors_that_do_not_belong_are_refused(
     with pytest.raises(error, match=match):
         SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=spoil(vectors))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [
+        (pa.array([0.5] * 90), "must hold lists of floats, found double"),
+        (pa.array(["a"] * 90), "must hold lists of floats, found string"),
+        (pa.array([["a"]] * 90), "must hold lists of floats, found list<"),
+        (pa.array([{"a": 1.0}] * 90), "must hold lists of floats, found struct"),
+        (pa.nulls(90), "must hold lists of floats, found null"),
+        (
+            pa.array([[0.1] * (32 + (i == 4) - (i == 5)) for i in range(90)]),
+            "33 numbers for [^\\n]*'d4'",
+        ),
+        (
+            pa.array([None if i == 7 else [0.1] * 32 for i in range(90)]),
+            "found 0 numbers for [^\\n]*'d7'",
+        ),
+        (pa.array([[0.0 if i == 2 else 0.1] * 32 for i in range(90)]), "document 'd2' is zero"),
+        (pa.array([[1e300 if i == 2 else 0.1] * 32 for i in range(90)]), "is not the one of"),
+    ],
+)
+def test_a_parquet_column_that_does_not_fit_is_refused(
+    tiny_encoder: Encoder, tmp_path: Path, column: Any, match: str
+) -> None:
+    ids = pa.array([one.id for one in CORPUS])
+    pa.parquet.write_table(pa.table({"id": ids, "vector": column}), tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=match) as caught:
+        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet")
+    assert "\n" not in str(caught.value)
+    assert [left.name for left in tmp_path.iterdir()] == ["v.parquet"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (((((((",
+        "{'descr': [('a','<f4',(3,)], 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (40, 10**21)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 32)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (90, 32)}",
+    ],
+)
+def test_a_header_that_is_none_is_refused(
+    tiny_encoder: Encoder, tmp_path: Path, header: str
+) -> None:
+    content = header.encode().ljust(118) + b"\n"
+    (tmp_path / "v.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + content[:118] + b"\0" * 64)
+    with pytest.raises(InputError, match=r"v\.npy"):
+        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.npy")
 
 
 def test_files_that_are_no_vectors_are_refused(tiny_encoder: Encoder, tmp_path: Path) -> None:
@@ -173,6 +229,9 @@ def test_a_dump_to_another_kind_of_file_is_refused(
     before = contents(tmp_path)
     with pytest.raises(InputError, match=r"ends in \.parquet or \.faiss"):
         dump_index(index[0], tmp_path / "dump.csv")
+    for inside in ("x.parquet", "segments/x.faiss"):
+        with pytest.raises(InputError, match="lies in the index itself"):
+            dump_index(index[0], index[0] / inside)
     with pytest.raises(InputError, match="there is no index"):
         dump_index(tmp_path / "nowhere", tmp_path / "dump.parquet")
     assert contents(tmp_path) == before
