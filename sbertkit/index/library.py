@@ -10,6 +10,7 @@ from sbertkit.errors import MissingDependency
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu")
 
 
+@cache  # to ask what is installed takes longer than to search a small segment
 def load_faiss() -> Any:
     """The faiss module.
 
@@ -28,15 +29,10 @@ def load_faiss() -> Any:
         raise MissingDependency(
             'the index needs faiss: pip install "sbertkit[cpu]" (or "sbertkit[gpu]")'
         ) from error
-    _survive_forks(faiss)
-    return faiss
-
-
-@cache
-def _survive_forks(faiss: Any) -> None:
-    """Lets forked processes search with one thread: those of OpenMP end in a fork, unnoticed."""
     if hasattr(os, "register_at_fork"):
+        # Forked processes search with one thread: those of OpenMP end in a fork, unnoticed.
         os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
+    return faiss
 
 
 def _is_installed(name: str) -> bool:
