@@ -3,11 +3,13 @@
 import hashlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sbertkit import Encoder, SearchIndex
+import pytest
+
+from sbertkit import Encoder, Hit, SearchIndex
 
 KINDS = ("flat", "hnsw", "ivf")
 
@@ -40,6 +42,18 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
     said["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(said, indent=2) + "\n")
+
+
+def assert_alike(found: Sequence[Sequence[Hit]], expected: Sequence[Sequence[Hit]]) -> None:
+    """Asserts that hits are the same, but for the last digits of vectors that were made twice."""
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        scores = [hit.score for hit in theirs]
+        assert [hit.score for hit in ours] == pytest.approx(scores, abs=1e-5)
+        sure = min(scores, default=0.0) + 2e-5
+        assert {hit.id for hit in ours if hit.score > sure} <= {hit.id for hit in theirs}
+        texts = {hit.id: (hit.text, hit.metadata) for hit in theirs}
+        assert all(texts.get(hit.id, hit[2:]) == hit[2:] for hit in ours)
 
 
 def ids_in(index: SearchIndex) -> set[str]:
