@@ -1,6 +1,7 @@
 """``add``, ``upsert`` and ``delete``."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,28 +14,60 @@ if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
     from sbertkit.retrieval import Changes
 
-_model_option = click.option(
-    "--model", metavar="MODEL", help="By default, the one that the index carries or names."
-)
+Change = Callable[[str], None]
+
+
+def _change_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds what add and upsert take; the command gets `change`, which does what a mode names."""
+
+    @click.argument("directory", metavar="DIR")
+    @click.argument("corpus")
+    @click.option(
+        "--model", metavar="MODEL", help="By default, the one that the index carries or names."
+    )
+    @device_option
+    @trust_option
+    @read_options
+    @quiet_option
+    @functools.wraps(command)
+    def with_change(
+        *,
+        directory: str,
+        corpus: str,
+        model: str | None,
+        device: str,
+        trust_remote_code: bool,
+        read: "ReadOptions",
+        quiet: bool,
+    ) -> None:
+        def change(mode: str) -> None:
+            from sbertkit.retrieval import change_documents
+            from sbertkit.retrieval.opening import load_encoder
+
+            changes = change_documents(
+                directory,
+                corpus,
+                lambda view: load_encoder(
+                    Path(directory).absolute(),
+                    view.manifest,
+                    model=model,
+                    device=device,
+                    trust_remote_code=trust_remote_code,
+                ),
+                mode=mode,
+                read=read,
+                progress=not quiet,
+            )
+            print_changes(changes, directory)
+
+        command(change)
+
+    return with_change
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
-@click.argument("corpus")
-@_model_option
-@device_option
-@trust_option
-@read_options
-@quiet_option
-def add(
-    directory: str,
-    corpus: str,
-    model: str | None,
-    device: str,
-    trust_remote_code: bool,
-    read: "ReadOptions",
-    quiet: bool,
-) -> None:
+@_change_options
+def add(change: Change) -> None:
     """Add the documents of CORPUS to the index DIR.
 
     Their ids must be new. CORPUS is as for index. All of them are added, or none.
@@ -43,26 +76,12 @@ def add(
     Example:
       sbertkit add indexes/articles new.jsonl
     """
-    _change("add", directory, corpus, model, device, trust_remote_code, read, quiet)
+    change("add")
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
-@click.argument("corpus")
-@_model_option
-@device_option
-@trust_option
-@read_options
-@quiet_option
-def upsert(
-    directory: str,
-    corpus: str,
-    model: str | None,
-    device: str,
-    trust_remote_code: bool,
-    read: "ReadOptions",
-    quiet: bool,
-) -> None:
+@_change_options
+def upsert(change: Change) -> None:
     """Add the documents of CORPUS to the index DIR, or replace those with the same ids.
 
     What is there already just as it is given stays and is not encoded again.
@@ -71,7 +90,7 @@ def upsert(
     Example:
       sbertkit upsert indexes/articles changed.jsonl
     """
-    _change("upsert", directory, corpus, model, device, trust_remote_code, read, quiet)
+    change("upsert")
 
 
 @click.command()
@@ -111,36 +130,6 @@ def print_changes(changes: "Changes", directory: str) -> None:
         f"{', '.join(parts) or 'nothing to change'}{encoded}: {changes.documents:,} documents in "
         f"{without_controls(directory)}"
     )
-
-
-def _change(
-    mode: str,
-    directory: str,
-    corpus: str,
-    model: str | None,
-    device: str,
-    trust_remote_code: bool,
-    read: "ReadOptions",
-    quiet: bool,
-) -> None:
-    from sbertkit.retrieval import change_documents
-    from sbertkit.retrieval.opening import load_encoder
-
-    changes = change_documents(
-        directory,
-        corpus,
-        lambda view: load_encoder(
-            Path(directory).absolute(),
-            view.manifest,
-            model=model,
-            device=device,
-            trust_remote_code=trust_remote_code,
-        ),
-        mode=mode,
-        read=read,
-        progress=not quiet,
-    )
-    print_changes(changes, directory)
 
 
 def _ids(given: Sequence[str]) -> Iterator[str]:
