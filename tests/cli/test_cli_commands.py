@@ -108,6 +108,12 @@ def test_no_control_code_of_a_text_reaches_the_terminal(
         assert json.loads(ran.out)["text"] == text
 
 
+def test_no_queries_are_told(run: Run, index: Path) -> None:
+    ran = run("search", index, "-", stdin=b"")
+    assert (ran.status, ran.out) == (1, "")
+    assert "standard input has no queries" in ran.err
+
+
 def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: str) -> None:
     facts = json.loads(run("info", index, "--format", "json").out)
     assert facts.keys() == {

@@ -18,6 +18,7 @@ from sbertkit.encoder import Encoder, encoding, torch_source
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.fitting import post_processed
+from sbertkit.encoder.graphs import engines
 from sbertkit.encoder.graphs.cache import cached_backend
 from sbertkit.encoder.graphs.exporting import export_encoder
 from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
@@ -247,6 +248,15 @@ def test_8_bits_are_left_to_onnxruntime_where_openvino_computes_something_else(
     )
     with pytest.raises(InputError, match=r"something else than torch[^\n]*use precision bf16"):
         asked.encode(TEXTS)
+
+
+def test_8_bits_that_change_too_much_are_refused(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(engines.LEAST_COSINE, "int8", 0.99999999)
+    with pytest.raises(InputError, match=r"least cosine 0\.9[^\n]*use precision bf16 or fp32"):
+        export_encoder(tiny_encoder, tmp_path / "x", precision="int8")
+    assert not (tmp_path / "x").exists()
 
 
 def test_neither_torch_nor_transformers_is_loaded(exported: Path) -> None:

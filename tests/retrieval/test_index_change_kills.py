@@ -95,7 +95,8 @@ def kill_repeatedly(model: str, encoder: Encoder, path: Path, kills: int) -> Cou
 
 
 def test_killed_changes_are_whole_or_never_were(tiny_encoder: Encoder, tmp_path: Path) -> None:
-    kill_repeatedly(tiny_encoder.options.model, tiny_encoder, tmp_path / "index", 20)
+    outcomes = kill_repeatedly(tiny_encoder.options.model, tiny_encoder, tmp_path / "index", 20)
+    assert outcomes.total() == 20
 
 
 @pytest.mark.slow
@@ -184,4 +185,6 @@ def test_readers_search_for_a_minute_while_a_writer_changes(
 ) -> None:
     path = tmp_path / "index"
     changes, searches = beside_readers(tiny_encoder.options.model, tiny_encoder, path, 60)
+    assert changes > 100
+    assert searches > 1_000
     logging.getLogger(__name__).info("%d changes beside %d searches", changes, searches)

@@ -49,7 +49,9 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def unchanged(index: SearchIndex, change: Callable[[], object], error: type, match: str) -> None:
+def assert_refused(
+    index: SearchIndex, change: Callable[[], object], error: type, match: str
+) -> None:
     """Asserts that a change is refused in one line, and leaves folder and view as they were."""
     before, held = contents(index.path.parent), len(index)
     with pytest.raises(error, match=match) as caught:
@@ -74,10 +76,14 @@ def test_added_documents_are_found(tiny_encoder: Encoder, tmp_path: Path, kind: 
 
 def test_an_id_that_is_there_is_not_added(index: SearchIndex) -> None:
     corpus = [*NEW, OLD[3]]
-    unchanged(index, lambda: index.add(corpus), InputError, r"id 'old3' on row 25 is in the index")
+    assert_refused(
+        index, lambda: index.add(corpus), InputError, r"id 'old3' on row 25 is in the index"
+    )
     path = index.path.parent / "more.tsv"
     path.write_text("a\tone\nold5\ttwo\n")
-    unchanged(index, lambda: index.add(path), InputError, r"more\.tsv: id 'old5' on line 2 is in")
+    assert_refused(
+        index, lambda: index.add(path), InputError, r"more\.tsv: id 'old5' on line 2 is in"
+    )
 
 
 @pytest.mark.parametrize("method", ["add", "upsert", "update"])
@@ -92,7 +98,7 @@ def test_an_id_twice_is_refused(
     index: SearchIndex, method: str, corpus: list[tuple[str, str]]
 ) -> None:
     last = len(corpus) - 1
-    unchanged(
+    assert_refused(
         index,
         lambda: getattr(index, method)(corpus),
         InputError,
@@ -106,7 +112,7 @@ def test_an_id_that_is_there_twice_is_refused(
     index: SearchIndex, method: str, texts: tuple[str, str]
 ) -> None:
     given = [("old2", OLD[2][1] if text == "same" else text) for text in texts]
-    unchanged(
+    assert_refused(
         index,
         lambda: getattr(index, method)([given[0], *NEW, given[1]]),
         InputError,
@@ -197,8 +203,8 @@ def test_an_empty_file_is_refused_and_blank_documents_are_left_out(
     path = index.path.parent / "empty.txt"
     path.write_text("\n\n")
     for method in (index.add, index.upsert, index.update):
-        unchanged(index, partial(method, path), InputError, "has no documents to index")
-    unchanged(index, lambda: index.update([]), InputError, "has no documents to index")
+        assert_refused(index, partial(method, path), InputError, "has no documents to index")
+    assert_refused(index, lambda: index.update([]), InputError, "has no documents to index")
     assert index.upsert([("a", " "), ("b", "word")]).added == 1
     assert "1 blank (a): left out" in caplog.text
 
@@ -213,7 +219,7 @@ def test_vectors_that_are_not_finite_are_refused_with_the_row(
         yield vectors
 
     monkeypatch.setattr(encoding.EncodingRun, "vectors", broken)
-    unchanged(
+    assert_refused(
         index, lambda: index.add(NEW), InputError, "document 8 of the index has a zero or inf"
     )
 
@@ -256,7 +262,7 @@ def test_a_corpus_from_elsewhere_with_nothing_of_the_index_is_refused(
     for name, texts in (("a", OLD), ("b", NEW), ("c", [*NEW, OLD[3]])):
         (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for _, text in texts))
     with SearchIndex.build(tmp_path / "a.txt", tiny_encoder, tmp_path / "x") as index:
-        unchanged(
+        assert_refused(
             index,
             lambda: index.update(tmp_path / "b.txt"),
             InputError,
@@ -271,17 +277,19 @@ def test_a_corpus_from_elsewhere_with_nothing_of_the_index_is_refused(
 
 
 def test_unknown_ids_delete_nothing(index: SearchIndex) -> None:
-    unchanged(
+    assert_refused(
         index,
         lambda: index.delete(["old1", "nobody", "neither"]),
         UnknownId,
         r"no document with the id 'nobody' and 1 more; nothing was deleted[^\n]*--missing-ok",
     )
     assert index.delete(["old1", "nobody", "nobody"], missing_ok=True).deleted == 1
-    unchanged(index, lambda: index.delete(["old2", "old2"]), InputError, "'old2' is given twice")
+    assert_refused(
+        index, lambda: index.delete(["old2", "old2"]), InputError, "'old2' is given twice"
+    )
     for bad in ("old2", b"old2", 3, [3], [None]):
         change = partial(index.delete, bad)  # type: ignore[arg-type]
-        unchanged(index, change, InputTypeError, "expected a list|be a str")
+        assert_refused(index, change, InputTypeError, "expected a list|be a str")
 
 
 def test_an_id_of_an_earlier_version_is_not_found(index: SearchIndex) -> None:

@@ -325,7 +325,7 @@ def lived(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return path
 
 
-def flip(lived: Path, encoder: Encoder, turns: int) -> None:
+def assert_flips_told(lived: Path, encoder: Encoder, turns: int) -> None:
     """Flips bits of all files, one at a time; each is told, and none is parsed."""
     source = random.Random(turns)
     files = sorted(path for path in lived.rglob("*") if path.is_file())
@@ -341,7 +341,7 @@ def flip(lived: Path, encoder: Encoder, turns: int) -> None:
         path.write_bytes(content)
 
 
-def cut(lived: Path, encoder: Encoder, turns: int) -> None:
+def assert_cuts_told(lived: Path, encoder: Encoder, turns: int) -> None:
     """Cuts files at random lengths, one at a time; each is told."""
     source = random.Random(turns)
     files = sorted(path for path in lived.rglob("*") if path.is_file())
@@ -355,11 +355,11 @@ def cut(lived: Path, encoder: Encoder, turns: int) -> None:
 
 
 def test_flips_and_cuts_of_any_file_are_told(lived: Path, tiny_encoder: Encoder) -> None:
-    flip(lived, tiny_encoder, 60)
-    cut(lived, tiny_encoder, 30)
+    assert_flips_told(lived, tiny_encoder, 60)
+    assert_cuts_told(lived, tiny_encoder, 30)
 
 
 @pytest.mark.slow
 def test_a_thousand_flips_and_two_hundred_cuts_are_told(lived: Path, tiny_encoder: Encoder) -> None:
-    flip(lived, tiny_encoder, 1_000)
-    cut(lived, tiny_encoder, 200)
+    assert_flips_told(lived, tiny_encoder, 1_000)
+    assert_cuts_told(lived, tiny_encoder, 200)
