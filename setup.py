@@ -33,6 +33,7 @@ setup(
         "ir-measures>=0.3.6",
         "jinja2>=3.1",
         "matplotlib>=3.8",
+        "msgspec>=0.19",
         "numpy>=2.0",
         "pyarrow>=15",
         "pytrec_eval-terrier>=0.5.6",

@@ -1,0 +1,75 @@
+"""JSON documents as typed records: one check of every field, one error that says which."""
+
+import json
+import math
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import msgspec
+
+from sbertkit.errors import InputError
+
+Record = TypeVar("Record")
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A whole number of things or bytes."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+"""A whole number from 1."""
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""A SHA-256 in hexadecimal."""
+
+
+def parse_json(raw: bytes | str, where: object) -> Any:
+    """The content of a JSON document.
+
+    Args:
+        raw: The document, in UTF-8.
+        where: The file, for the message.
+
+    Raises:
+        InputError: No JSON, nested too deep, or with NaN or an infinity.
+    """
+    try:
+        return json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from error
+
+
+def as_record(content: Any, kind: type[Record], where: object) -> Record:
+    """Parsed JSON as a record; a name that the record does not have is passed over.
+
+    Args:
+        content: What `parse_json` gave.
+        kind: A dataclass, whose annotations are checked without any conversion but of whole
+            numbers to float; its `__post_init__` may raise `ValueError` for more.
+        where: The file, for the message.
+
+    Raises:
+        InputError: A field is missing, has another type or is out of range.
+    """
+    try:
+        return msgspec.convert(content, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{where}: {reason}") from error
+
+
+def read_record(raw: bytes | str, kind: type[Record], where: object) -> Record:
+    """A JSON document as a record; see `parse_json` and `as_record`.
+
+    Raises:
+        InputError: No JSON, or not what the record holds.
+    """
+    return as_record(parse_json(raw, where), kind, where)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number} is too large a number")
+    return value
