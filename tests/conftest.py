@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import other_user
 import pytest
 from command_line import Ran, Run
 
@@ -88,6 +89,24 @@ def plain() -> Callable[[Path], Any]:
     from sentence_transformers import SentenceTransformer
 
     return lambda folder: SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def obey_permissions() -> Callable[[], None]:
+    """Holds a child process to permissions, also for root; see `other_user`."""
+    return _usable(other_user.obey_permissions)
+
+
+@pytest.fixture(scope="session")
+def become_other_user() -> Callable[[], None]:
+    """Makes a child process that of another user; see `other_user`."""
+    return _usable(other_user.become_other_user)
+
+
+def _usable(change: Callable[[], None]) -> Callable[[], None]:
+    if (reason := other_user.why_not(change)) is not None:
+        pytest.skip(reason)
+    return change
 
 
 @pytest.fixture

@@ -5,17 +5,11 @@ tenth of a second and its libraries have no threads that a fork would have lost.
 """
 
 import multiprocessing
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 from typing import Any
 
-NOBODY = 65_534
 TIMEOUT = 60
 """Seconds until a child counts as stuck."""
 
@@ -78,24 +72,3 @@ def _run(pipe: Connection, function: Callable[..., Any], arguments: tuple[Any, .
     except BaseException as error:  # the other side decides what it means
         answer = error
     pipe.send(answer)
-
-
-def become_nobody() -> None:
-    """Gives up the rights of root, which no permission holds back."""
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-
-
-@contextmanager
-def public_folder() -> Iterator[Path]:
-    """A folder that every user can reach and look into, which those of pytest are not."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
-            place.chmod(0o755)
-        shutil.rmtree(folder)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from children import become_nobody, public_folder, result_of
+from children import result_of
 from index_cases import KINDS, assert_alike, contents, documents, ids_of, state, write_manifest
+from other_user import public_folder
 
 from sbertkit import Document, Encoder, ReadOptions, SearchIndex, evaluate_index
 from sbertkit.encoder import encoding
@@ -432,12 +433,9 @@ def test_merged_vectors_are_the_same_bytes(index: SearchIndex) -> None:
 # --- what the disk does
 
 
-def adding(_: Connection, path: Path) -> str:
+def adding(_: Connection, give_up: Callable[[], None], path: Path) -> str:
     """Tries to add as a user without the right to write; searches before."""
-    with SearchIndex.open(path) as index:
-        index.search("warm")  # what is loaded on first use may lie where nobody may read
-        "warm".encode("utf-16-le")
-    become_nobody()
+    give_up()
     with SearchIndex.open(path) as index:
         assert len(index.search("anything", 100)) == 40
         errors = []
@@ -456,12 +454,14 @@ def adding(_: Connection, path: Path) -> str:
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 def test_a_folder_that_may_not_be_written_is_searched_and_not_changed(
-    tiny_encoder: Encoder,
+    tiny_encoder: Encoder, obey_permissions: Callable[[], None]
 ) -> None:
     with public_folder() as folder:
         SearchIndex.build(OLD, tiny_encoder, folder / "index").close()
         before = contents(folder)
-        told = result_of(adding, folder / "index")
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        told = result_of(adding, obey_permissions, folder / "index")
         assert "permission denied; choose a place that you may write to" in told
         assert contents(folder) == before
 

@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from children import Child, become_nobody, public_folder, result_of
+from children import Child, result_of
 from index_cases import KINDS, contents, documents, ids_of, state
+from other_user import public_folder
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import StorageError
@@ -269,12 +270,15 @@ def test_ctrl_c_leaves_nothing_half_written(
 
 
 def unprivileged(
-    _pipe: Connection, model: str, folder: Path, calls: list[tuple[str, str]]
+    _pipe: Connection,
+    give_up: Callable[[], None],
+    model: str,
+    folder: Path,
+    calls: list[tuple[str, str]],
 ) -> list[str]:
     """Uses index folders without the rights of root; gives what came of each use."""
+    give_up()
     encoder = Encoder.load(model, pooling="mean", device="cpu")
-    encoder.encode(["warm"], kind="query")
-    become_nobody()
     uses: dict[str, Callable[[Path], object]] = {
         "build": lambda path: len(SearchIndex.build(NEW, encoder, path, kind="hnsw")),
         "search": lambda path: SearchIndex.open(path, encoder).search(OLD[2][1], k=1)[0].id,
@@ -289,20 +293,20 @@ def unprivileged(
     return outcomes
 
 
-def test_permissions_are_told_and_a_read_only_index_is_searched(tiny_encoder: Encoder) -> None:
+def test_permissions_are_told_and_a_read_only_index_is_searched(
+    tiny_encoder: Encoder, obey_permissions: Callable[[], None]
+) -> None:
     with public_folder() as folder:
         for name in ("whole", "shut", "hidden", "closed"):
             SearchIndex.build(OLD, tiny_encoder, folder / name, kind="hnsw").close()
         next((folder / "shut").rglob("documents.db")).chmod(0)
         (folder / "hidden" / "manifest.json").chmod(0)
-        (folder / "closed").chmod(0o700 if os.geteuid() == 0 else 0)
+        (folder / "closed").chmod(0)
         (folder / "writable").mkdir()
-        (folder / "writable").chmod(0o777)
         for path in (folder / "whole", *(folder / "whole").rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         before = contents(folder) if os.geteuid() == 0 else None
-        if os.geteuid() != 0:
-            folder.chmod(0o555)
+        folder.chmod(0o555)
         calls = [
             ("search", "whole"),
             ("verify", "whole"),
@@ -316,7 +320,8 @@ def test_permissions_are_told_and_a_read_only_index_is_searched(tiny_encoder: En
             ("build", "closed/index"),
             ("build", "writable/index"),
         ]
-        outcomes = result_of(unprivileged, tiny_encoder.options.model, folder, calls)
+        model = tiny_encoder.options.model
+        outcomes = result_of(unprivileged, obey_permissions, model, folder, calls)
         answers = dict(zip(calls, outcomes, strict=True))
         assert answers.pop(("search", "whole")) == OLD[2][0]
         assert answers.pop(("verify", "whole")) == "()"

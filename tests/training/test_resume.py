@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from other_user import public_folder
 from training_cases import (
     Job,
     contents,
@@ -27,10 +28,9 @@ from training_children import (
     Kill,
     command,
     ended,
-    public_folder,
     started,
     train,
-    train_as_nobody,
+    train_unprivileged,
     uses,
 )
 
@@ -449,7 +449,9 @@ def test_a_file_that_may_not_grow_ends_the_command_with_one_line(
     same.assert_same(job)
 
 
-def test_a_place_that_may_not_be_written_to_is_told_and_left(whole: Callable[..., Whole]) -> None:
+def test_a_place_that_may_not_be_written_to_is_told_and_left(
+    whole: Callable[..., Whole], obey_permissions: Callable[[], None]
+) -> None:
     given = whole().job
     assert given.dev is not None
     with public_folder() as folder:
@@ -463,10 +465,8 @@ def test_a_place_that_may_not_be_written_to_is_told_and_left(whole: Callable[...
         for name, mode in (("warm", 0o755), ("locked", 0o555), ("open", 0o777)):
             (folder / name).mkdir()
             (folder / name).chmod(mode)
-        for path in (job.base, *job.base.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
         outputs = [folder / place / "out" for place in ("locked", "locked/deep", "open")]
-        found = ended(train_as_nobody, job, outputs)
+        found = ended(train_unprivileged, obey_permissions, job, outputs)
         assert found.status == 0, found
         for outcome in found.answer[:2]:
             assert re.match(r"StorageError: cannot write [^\n]*permission denied[^\n]*$", outcome)

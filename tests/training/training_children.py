@@ -6,10 +6,8 @@ of retrieval, with which it shares that server.
 
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -22,7 +20,6 @@ from training_cases import Job, quick_runs
 
 from sbertkit.errors import SbertkitError
 
-NOBODY = 65_534
 TIMEOUT = 120
 """Seconds until a child counts as stuck."""
 KILLED = -int(signal.SIGKILL)
@@ -130,16 +127,11 @@ def command(
         main(list(arguments))
 
 
-def train_as_nobody(pipe: Connection, job: Job, outputs: Sequence[Path]) -> list[str]:
-    """Runs without the rights of root, which no permission holds back; gives what came of each.
-
-    The first run still has those rights, so that all is imported, which nobody else may read here.
-    """
-    train(pipe, job)
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+def train_unprivileged(
+    pipe: Connection, give_up: Callable[[], None], job: Job, outputs: Sequence[Path]
+) -> list[str]:
+    """Runs without the rights of root, which no permission holds back; gives what came of each."""
+    give_up()
     outcomes = []
     for output in outputs:
         try:
@@ -300,16 +292,3 @@ def _strike_at_use(number: int, root: Path, strike: Callable[[], None]) -> list[
 
     sys.addaudithook(count)
     return seen
-
-
-@contextmanager
-def public_folder() -> Iterator[Path]:
-    """A folder that every user can reach and look into, which those of pytest are not."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
-            place.chmod(0o755)
-        shutil.rmtree(folder)
