@@ -6,6 +6,10 @@ The names below are loaded on first use, so that ``import sbertkit`` stays light
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sbertkit.telemetry import switch_off_telemetry
+
+switch_off_telemetry()
+
 if TYPE_CHECKING:
     from sbertkit.data import Document, ReadOptions
     from sbertkit.encoder import Encoded, Encoder, EncodeReport, encode_corpus

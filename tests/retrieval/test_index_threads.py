@@ -16,6 +16,7 @@ from index_cases import documents
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.encoder.backends import streams
+from sbertkit.encoder.backends.first_use import FirstUse
 from sbertkit.retrieval.queries import QueryEncoder
 
 CORPUS = documents(300)
@@ -70,7 +71,7 @@ def test_batches_never_use_more_cores_than_there_are(monkeypatch: pytest.MonkeyP
                 running -= cores
 
         plan = [np.array([row]) for row in range(20)]
-        streams.run_streams(run_one, plan, 4, cores=cores)
+        streams.run_streams(run_one, plan, 4, FirstUse(), cores=cores)
 
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(run, [1, 2, 3, 1, 2, 3, 1, 1]))
@@ -84,6 +85,7 @@ def test_the_cores_are_those_of_the_process_or_as_many_as_openmp_may_use(
     monkeypatch: pytest.MonkeyPatch, wanted: str, cores: int | None
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    monkeypatch.setattr(streams, "quota_cores", lambda: None)
     all_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert streams.usable_cores() == (cores or all_cores)
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.first_use import FirstUse, alone
 from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.streams import run_streams, usable_cores
@@ -36,6 +37,7 @@ class OnnxBackend:
         self._precision = precision  # the graph's own
         self._threads = usable_cores()
         self._graph = graph
+        self._first_use = FirstUse()
         self._session = _session(graph)
         self._inputs = [given.name for given in self._session.get_inputs()]
 
@@ -53,7 +55,7 @@ class OnnxBackend:
         def run_one(rows: npt.NDArray[np.int64]) -> None:
             deliver(rows, self._embed(pad(rows)))
 
-        run_streams(run_one, plan, self._threads)
+        run_streams(run_one, plan, self._threads, self._first_use)
 
     def _embed(self, batch: Batch) -> Vectors:
         try:
@@ -74,12 +76,13 @@ def _session(graph: Path) -> Any:
     # Batches have all sizes: a plan of memory for each would only be kept and never used again.
     options.enable_mem_pattern = False
     try:
-        return library.InferenceSession(
-            str(graph),
-            sess_options=options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=_NOT_FUSED,
-        )
+        with alone():
+            return library.InferenceSession(
+                str(graph),
+                sess_options=options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=_NOT_FUSED,
+            )
     except Exception as error:  # as in `_embed`
         raise _refusal(graph, error) from error
 

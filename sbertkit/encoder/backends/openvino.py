@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.backends import Vectors
+from sbertkit.encoder.backends.first_use import FirstUse, alone
 from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.signal_stack import kept_signal_stack
@@ -58,7 +59,8 @@ class OpenvinoBackend:
         self._precision = precision
         self._streams = usable_cores()
         self._compiled: Any = None
-        self._compile()
+        with alone():
+            self._compile()
         _alive.add(self)
 
     def __reduce__(self) -> tuple[type["OpenvinoBackend"], tuple[Path, str]]:
@@ -72,12 +74,14 @@ class OpenvinoBackend:
     ) -> None:
         """Runs all batches of a plan; see `Backend.run`."""
         if self._compiled is None:  # as after a fork
-            self._compile()
+            with alone():
+                if self._compiled is None:
+                    self._compile()
 
         def run_one(rows: npt.NDArray[np.int64]) -> None:
             deliver(rows, self._embed(pad(rows)))
 
-        run_streams(run_one, plan, self._streams)
+        run_streams(run_one, plan, self._streams, self._first_use)
 
     def _compile(self) -> None:
         core = import_library("openvino").Core()
@@ -92,11 +96,13 @@ class OpenvinoBackend:
         }
         try:
             with kept_signal_stack():
-                self._compiled = core.compile_model(str(self._graph), "CPU", settings)
-            self._inputs = [given.get_any_name() for given in self._compiled.inputs]
+                compiled = core.compile_model(str(self._graph), "CPU", settings)
+            self._inputs = [given.get_any_name() for given in compiled.inputs]
         except Exception as error:  # the library has no type of its own
             raise self._refusal(error) from error
+        self._first_use = FirstUse()
         self._requests = threading.local()
+        self._compiled = compiled
 
     def _embed(self, batch: Batch) -> Vectors:
         try:

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from sbertkit.encoder.backends import Vectors
-from sbertkit.encoder.backends.streams import run_streams
+from sbertkit.encoder.backends.first_use import FirstUse
+from sbertkit.encoder.backends.streams import quota_cores, run_streams
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
@@ -63,6 +64,10 @@ class TorchBackend:
         self._network = network if precision == "fp32" else _lowered(network, precision)
         self._device = device
         self._process = os.getpid()
+        self._first_use = FirstUse()
+        quota = quota_cores()
+        if quota is not None and quota < torch.get_num_threads():
+            torch.set_num_threads(quota)  # torch counts the cores of the machine
         self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
 
     def run(
@@ -77,18 +82,19 @@ class TorchBackend:
             deliver(rows, self._embed(pad(rows)))
 
         if self._device.type != "cpu":
-            run_streams(run_one, plan, 1)
+            run_streams(run_one, plan, 1, self._first_use)
             return
         if os.getpid() != self._process:
             # OpenMP's threads do not survive a fork, and waiting for them never ends.
             torch.set_num_threads(1)
         threads = torch.get_num_threads()
         if len(plan) < 2 * threads:
-            run_streams(run_one, plan, 1, cores=threads)
+            run_streams(run_one, plan, 1, self._first_use, cores=threads)
             return
         # One thread a batch keeps every core busy without the waits of a shared matrix product.
         try:
-            run_streams(run_one, plan, threads, initializer=partial(torch.set_num_threads, 1))
+            one_thread = partial(torch.set_num_threads, 1)
+            run_streams(run_one, plan, threads, self._first_use, initializer=one_thread)
         finally:
             # The count of some math libraries is global, so that the streams have changed it here.
             torch.set_num_threads(threads)
