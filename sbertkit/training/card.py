@@ -156,6 +156,8 @@ def _data(record: Mapping[str, Any]) -> str:
     if record.get("dropped_overlap"):
         dropped = number(record["dropped_overlap"])
         examples += f" Rows left out because they are in the dev set: {dropped}."
+    for reason, count in _items(record, "left_out"):
+        examples += f" Rows left out, {prose(reason)}: {number(count)}."
     parts = [table(("file", "rows", "skipped", "SHA-256"), files), table(("label", "rows"), counts)]
     return "\n\n".join(filter(None, [*parts, examples]))
 

@@ -1,8 +1,8 @@
 """What is trained on: distinct texts as token ids, and examples that refer to them by number."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,13 @@ class Examples:
         targets: What each row should come out as, (n,): a class, a score; objectives without
             targets have zeros.
         anchors: Rows with the same number belong together, (n,): a batch reuses what they share.
+        left_out: How many pairs of the data are no rows, by the reason.
     """
 
     texts: Int64
     targets: npt.NDArray[np.generic]
     anchors: Int64
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -91,6 +91,7 @@ def record_of(
         ],
         "counts": task.data.counts,
         "examples": len(setup.examples),
+        "left_out": dict(setup.examples.left_out),
         "dropped_overlap": task.dropped,
         "dev": None
         if dev is None

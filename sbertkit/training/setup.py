@@ -3,6 +3,7 @@
 import logging
 import math
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -107,6 +108,8 @@ def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
     per_epoch = len(order) // processes
     updates = -(-per_epoch // config.accumulation)
     total = config.max_steps or max(1, math.ceil(config.epochs * updates))
+    used = total * config.accumulation * processes
+    task.objective.check_batches(examples, islice(order, used))
     warmup, shortened = warmup_steps(config.warmup, total)
     if shortened:
         logger.warning(

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -269,6 +269,9 @@ class Noting:
     ) -> dict[str, torch.Tensor]:
         self.given = (examples, list(rows), columns.copy(), texts.copy())
         return {"more": torch.arange(len(rows))}
+
+    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
+        raise NotImplementedError
 
     def loss(self, vectors: torch.Tensor, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return vectors.sum()

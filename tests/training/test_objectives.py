@@ -180,13 +180,11 @@ def test_triplets_are_the_entailments_with_contradictions_of_their_premise(
     entailed = {(a, b) for a, b, label in pairs if label == ENTAILMENT and a != b}
     usable = {(a, b) for a, b, label in pairs if label == CONTRADICTION and a != b} - entailed
     premises = {premise for premise, _ in entailed}
-    try:
-        found = triplets(*pairs)
-    except InputError:
-        assert len(premises) < 2
-        assert not any(premise in premises for premise, _ in usable)
+    if not premises:
+        with pytest.raises(InputError, match="found none"):
+            triplets(*pairs)
         return
-    assert premises
+    found = triplets(*pairs)
     assert len(found) == len(entailed)
     assert {(anchor, positive) for anchor, positive, _ in found} == entailed
     for premise in {anchor for anchor, _, _ in found}:
@@ -205,8 +203,15 @@ def test_triplets_are_the_entailments_with_contradictions_of_their_premise(
     [[("a", "b", 1), ("a", "c", 2)], [("a", "a", 0)], [("a", "b", 2)]],
 )
 def test_data_without_an_entailment_is_refused(pairs: list[Labelled]) -> None:
-    with pytest.raises(InputError, match="needs pairs labelled entailment, found none"):
+    with pytest.raises(InputError, match=r"needs pairs labelled entailment .* found none"):
         triplets(*pairs)
+
+
+def batches_checked(pairs: Sequence[Labelled], *batches: Sequence[int]) -> None:
+    """Checks batches of the rows of those pairs; by default one of all rows."""
+    objective = Contrastive(0.1)
+    examples = objective.examples(nli(*pairs), Words().table)
+    objective.check_batches(examples, batches or [range(len(examples))])
 
 
 @pytest.mark.parametrize(
@@ -215,11 +220,82 @@ def test_data_without_an_entailment_is_refused(pairs: list[Labelled]) -> None:
         [("a", "b", 0)],
         [("a", "b", 0), ("a", "b", 0), ("a", "b", 2), ("a", "c", 1), ("d", "e", 2)],
         [("a", "b", 0), ("a", "c", 0)],  # of one premise: neither is told from the other
+        [("a", "p", 0), ("b", "p", 0), ("c", "p", 0)],  # one hypothesis follows from all
+        [("a", "b", 0), ("b", "a", 0)],
+        [(premise, hypothesis, 0) for premise in "abc" for hypothesis in "xyz"],
     ],
 )
 def test_data_with_nothing_to_tell_an_entailment_from_is_refused(pairs: list[Labelled]) -> None:
-    with pytest.raises(InputError, match="needs something to tell"):
-        triplets(*pairs)
+    with pytest.raises(InputError, match=r"no negative in any of 1 batches .*--batch-size"):
+        batches_checked(pairs)
+
+
+def test_batches_of_one_example_need_contradictions(caplog: pytest.LogCaptureFixture) -> None:
+    pairs = [("a", "b", 0), ("c", "d", 0), ("e", "f", 0)]
+    with pytest.raises(InputError, match="no negative in any of 3 batches"):
+        batches_checked(pairs, [0], [1], [2])
+    caplog.clear()
+    batches_checked([*pairs, *((anchor, "n", 2) for anchor in "ace")], [0], [1], [2])
+    assert not caplog.messages
+
+
+def test_batches_without_a_negative_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    pairs = [("a", "p", 0), ("b", "p", 0), ("c", "q", 0), ("d", "r", 0), ("d", "s", 2)]
+    batches_checked(pairs, [0, 1], [2], [3], [1, 2])
+    (warning,) = caplog.messages
+    assert warning.startswith("2 of 4 batches have no negative, and nothing is learned from them")
+
+
+@settings(max_examples=100)
+@given(labelled, st.integers(1, 6))
+def test_a_batch_has_a_negative_where_its_loss_moves_with_the_vectors(
+    pairs: list[Labelled], size: int
+) -> None:
+    objective, words = Contrastive(0.5), Words()
+    try:
+        examples = objective.examples(nli(*pairs), words.table)
+    except InputError:
+        return
+    chosen = list(range(len(examples)))[:size]
+    texts = examples.texts[chosen]
+    distinct = np.unique(texts[texts != NONE])
+    columns = np.where(texts == NONE, NONE, np.searchsorted(distinct, texts))
+    batch = {
+        "columns": torch.from_numpy(columns),
+        **objective.collate(examples, chosen, columns, distinct),
+    }
+    vectors = torch.randn(len(distinct), DIM, dtype=torch.float64)
+    moves = objective.loss(vectors, batch).item() > 0
+    try:
+        objective.check_batches(examples, [chosen])
+    except InputError:
+        assert not moves
+    else:
+        assert moves
+
+
+@pytest.mark.parametrize(
+    ("pairs", "left_out"),
+    [
+        ([("a", "b", 0), ("a", "b", 0), ("a", "b", 0)], {"that repeat earlier ones": 2}),
+        ([("a", "b", 0), ("a", "c", 2), ("a", "c", 2)], {"that repeat earlier ones": 1}),
+        ([("a", "b", 0), ("c", "c", 0), ("d", "d", 2)], {"whose premise is their hypothesis": 2}),
+        (
+            [("a", "b", 0), ("a", "b", 2), ("x", "y", 2)],
+            {"labelled contradiction whose pair is labelled entailment too": 1},
+        ),
+        ([("a", "b", 0), ("a", "n", 1), ("a", "n", 1), ("n", "n", 1)], {}),
+    ],
+)
+def test_rows_left_out_are_counted_by_their_reason(
+    pairs: list[Labelled], left_out: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    examples = Contrastive(0.1).examples(nli(*pairs), Words().table)
+    assert examples.left_out == left_out
+    said = [text for text in caplog.messages if "leaves out" in text]
+    expected = [f"{count} {reason}" for reason, count in left_out.items()]
+    assert [text.split(": ")[1] for text in said] == expected
+    assert Softmax(DIM, ("u",)).examples(nli(*pairs), Words().table).left_out == {}
 
 
 def test_one_entailment_with_a_contradiction_will_do() -> None:

@@ -445,7 +445,17 @@ BAD_LATER: dict[str, tuple[Any, dict[str, Any], str]] = {
     "one entailment alone": (
         "contrastive",
         {"rows": [("entailment", "a", "b"), ("neutral", "a", "c")]},
-        "found one premise and no contradiction",
+        "no negative in any of 1 batches",
+    ),
+    "one hypothesis of all entailments": (
+        "contrastive",
+        {"rows": [("entailment", text, "he") for text in ("a", "b", "c")]},
+        "no negative in any of 1 batches",
+    ),
+    "batches of one example": (
+        "contrastive",
+        {"rows": [row for row in rows(4) if row[0] == "entailment"], "batch_size": 1},
+        "no negative in any of 4 batches",
     ),
     "a text that entails itself alone": (
         "contrastive",

@@ -210,11 +210,11 @@ def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
     if repeats.rows:
         count = len(repeats.rows)
         noun = "row repeats an earlier one" if count == 1 else "rows repeat earlier ones"
-        yield f"{count:,} {noun} exactly (kept)"
+        yield f"{count:,} {noun} exactly"
     if repeats.contradictory:
         count = repeats.contradictory
         noun, verb = ("pair", "has") if count == 1 else ("pairs", "have")
-        yield f"{count:,} {noun} of premise and hypothesis {verb} more than one label (all kept)"
+        yield f"{count:,} {noun} of premise and hypothesis {verb} more than one label"
     if found.repaired:
         noun = "text" if found.repaired == 1 else "texts"
         yield f"{found.repaired:,} {noun} with unpaired surrogates, which became U+FFFD"

@@ -1,6 +1,6 @@
 """What the trainer asks of an objective."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -32,6 +32,14 @@ class Objective(Protocol):
             rows: Those of the batch.
             columns: Which vector each row's texts have, (B, columns).
             texts: The number of the text of each vector, (N,).
+        """
+        ...
+
+    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
+        """Nothing, if batches of those rows teach anything; a warning where only some do.
+
+        Raises:
+            InputError: None does.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Sentence-BERT's classification objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -51,6 +51,9 @@ class Softmax(nn.Module):
     ) -> dict[str, Tensor]:
         """The classes, (B,)."""
         return {"targets": torch.from_numpy(examples.targets[rows])}
+
+    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
+        """Nothing: each labelled pair teaches by itself."""
 
     def logits(self, u: Tensor, v: Tensor) -> Tensor:
         """Scores of the classes, (B, 3), for the vectors of both sides, (B, dim) each."""
