@@ -111,6 +111,7 @@ _CONFIG_OPTIONS = (
     ),
     _option("--temperature", type=_POSITIVE, default=0.05, help="Of the contrastive objective."),
     _option("--labels", type=_LabelMap(), help="Names of integer labels: 0=entailment,1=..."),
+    _option("--split", metavar="NAME", help="Of the data; by default train where it has splits."),
     _option("--drop-overlap", is_flag=True, help="Leave out pairs that are in the dev set."),
     _option("--checkpoint-steps", type=_COUNT, help="By default a tenth of the run, at least 100."),
     _option("--patience", type=_COUNT, help="Dev scores without a new best that end the run."),

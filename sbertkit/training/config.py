@@ -44,6 +44,8 @@ class TrainConfig:
         features: What the head of ``softmax`` sees, of ``u``, ``v``, ``abs_diff``, ``product``.
         temperature: What ``contrastive`` divides cosines by.
         labels: Names of integer labels in the data.
+        split: The split of the data that is trained on, or ``all``; None for ``train`` where there
+            are several, see `read_nli`.
         drop_overlap: Leave out training pairs that are in the dev set.
         checkpoint_steps: Optimizer steps between checkpoints, each with a dev score; None for a
             tenth of the run, and at least 100.
@@ -72,6 +74,7 @@ class TrainConfig:
     features: tuple[str, ...] = ("u", "v", "abs_diff")
     temperature: float = 0.05
     labels: Mapping[int, str] | None = None
+    split: str | None = None
     drop_overlap: bool = False
     checkpoint_steps: int | None = None
     patience: int | None = None
@@ -93,6 +96,8 @@ class TrainConfig:
             _check_flag("normalize", self.normalize)
         if self.labels is not None:
             self._set("labels", _labels(self.labels))
+        if self.split is not None and not isinstance(self.split, str):
+            raise InputTypeError(f"split must be a str such as train, found {self.split!r}")
         self._set("report_to", _names("report_to", self.report_to))
         if not isinstance(self.device, str):
             raise InputTypeError(f"device must be a str such as cpu, found {self.device!r}")

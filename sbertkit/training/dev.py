@@ -15,7 +15,7 @@ from sbertkit.errors import InputError
 from sbertkit.metrics import Interval, row_cosines, spearman, spearman_interval
 from sbertkit.storage import sha256_file
 
-_SPLITS = ("dev", "validation", "val")
+_SPLITS = ("dev",)
 
 
 class DevScore(NamedTuple):

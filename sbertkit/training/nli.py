@@ -152,7 +152,7 @@ def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
         named = find_named(NAMED_SET)
         labels = labels or named.labels
         data = named_data(named)
-    return read_nli(data, labels=labels, progress=config.progress)
+    return read_nli(data, labels=labels, split=config.split, progress=config.progress)
 
 
 def _without_overlap(nli: NliSet, dev: DevSet, config: TrainConfig) -> _Kept:

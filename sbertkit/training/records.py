@@ -86,6 +86,7 @@ def record_of(
                 "sha256": source.sha256,
                 "rows": source.rows,
                 "skipped": source.skipped,
+                "other_splits": source.other_splits,
             }
             for source in task.data.sources
         ],

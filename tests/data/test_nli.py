@@ -760,6 +760,25 @@ def test_a_folder_without_one_clear_train_split_is_refused(
         read_nli(tmp_path / "set")
 
 
+def test_the_split_of_a_folder_can_be_named(tmp_path: Path) -> None:
+    for name in ("train", "validation"):
+        write_split(tmp_path / "files", f"{name}.parquet", name)
+        save(tmp_path / "saved" / name, name)
+    (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": ["train", "validation"]}')
+    save(tmp_path / "one", "validation", _split="validation")
+    for folder in ("files", "saved"):
+        assert read_first(tmp_path / folder, "dev") == ["validation"]
+        assert read_first(tmp_path / folder, "all") == ["train", "validation"]
+    assert read_first(tmp_path / "one", "dev") == read_first(tmp_path / "one", None)
+    with pytest.raises(InputError, match="expected a test split, found validation"):
+        read_nli(tmp_path / "one", split="test")
+
+
+def read_first(path: Path, split: str | None) -> list[str]:
+    """The premises of a split."""
+    return [item.premise for item in read_nli(path, split=split).pairs]
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found nothing; pass the files themselves"):
         read_nli(tmp_path)
@@ -799,7 +818,7 @@ def test_the_train_split_of_saved_splits_is_read(tmp_path: Path) -> None:
 def test_saved_splits_without_train_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "validation", "other")
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["validation", "test"]}')
-    with pytest.raises(InputError, match="expected a train split, found test, validation; pass"):
+    with pytest.raises(InputError, match="expected a train split, found test, validation; choose"):
         read_nli(tmp_path)
 
 
@@ -856,3 +875,88 @@ def test_reading_needs_neither_torch_nor_datasets(write: Write) -> None:
         "sys.exit(bool({'torch', 'transformers', 'datasets', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode == 0
+
+
+# Splits in a column
+
+SPLIT_ROWS = [
+    {"split": "train", "sentence1": "a", "sentence2": "b", "label": "neutral"},
+    {"split": "dev", "sentence1": "c", "sentence2": "d", "label": "entailment"},
+    {"split": "train", "sentence1": "e", "sentence2": "f", "label": "contradiction"},
+    {"split": "test", "sentence1": "g", "sentence2": "h", "label": "no label at all"},
+]
+
+
+def split_table(rows: list[dict[str, str]], suffix: str) -> bytes:
+    """The rows in the format that a suffix tells."""
+    buffer = io.BytesIO()
+    table = pa.Table.from_pylist(rows)
+    if suffix == ".parquet":
+        pq.write_table(table, buffer)
+    elif suffix == ".arrow":
+        with pa.ipc.new_file(buffer, table.schema) as writer:
+            writer.write_table(table)
+    elif suffix == ".jsonl":
+        buffer.write(objects(*rows).encode())
+    else:
+        mark = "," if suffix == ".csv" else "\t"
+        lines = [mark.join(rows[0]), *(mark.join(row.values()) for row in rows)]
+        buffer.write("".join(f"{line}\n" for line in lines).encode())
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".txt", ".csv", ".jsonl", ".parquet", ".arrow"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["train", "Train", "training"])
+def test_the_train_rows_of_a_split_column_are_read_and_the_others_counted(
+    write: Write, caplog: pytest.LogCaptureFixture, suffix: str, packed: bool, name: str
+) -> None:
+    rows = [{**row, "split": row["split"].replace("train", name)} for row in SPLIT_ROWS]
+    content = split_table(rows, suffix)
+    path = write(gzip.compress(content) if packed else content, f"p{suffix}{'.gz' * packed}")
+    with caplog.at_level(logging.WARNING):
+        result = read_nli(path)
+    assert [pair.premise for pair in result.pairs] == ["a", "e"]
+    assert result.sources[0].other_splits == 2
+    assert caplog.messages == ["2 rows of other splits left out (1 dev, 1 test)"]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".arrow"])
+def test_another_split_is_read_by_its_name(write: Write, suffix: str) -> None:
+    path = write(split_table(SPLIT_ROWS, suffix), f"p{suffix}")
+    assert read_first(path, "dev") == read_first(path, "validation") == ["c"]
+    assert read_first(path, "train") == ["a", "e"]
+    with pytest.raises(InputError, match="unknown label 'no label at all'"):
+        read_nli(path, split="all")
+    with pytest.raises(InputError, match="expected a other split, found train, dev, test;"):
+        read_nli(path, split="other")
+
+
+def test_files_without_a_train_row_are_refused_naming_their_splits(write: Write) -> None:
+    path = write(split_table(SPLIT_ROWS[1:2], ".tsv"), "p.tsv")
+    with pytest.raises(InputError, match=r"p\.tsv: expected a train split, found dev; choose"):
+        read_nli(path)
+
+
+def test_a_split_is_not_asked_of_a_file_that_has_none(write: Write) -> None:
+    path = write(objects(pair("neutral")))
+    assert read_first(path, "all") == read_first(path, None)
+    with pytest.raises(InputError, match="found no split column"):
+        read_nli(path, split="train")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"split": ""}, r"1 bad line: 2 \(blank split\)"),
+        ({"split": None}, r"1 bad line: 2 \(blank split\)"),
+        ({}, "1 of 4 lines have no split, the others have one"),
+    ],
+)
+def test_rows_whose_split_cannot_be_told_are_refused(
+    write: Write, changed: dict[str, Any], reason: str
+) -> None:
+    rows: list[dict[str, Any]] = [dict(row) for row in SPLIT_ROWS]
+    del rows[1]["split"]
+    with pytest.raises(InputError, match=reason):
+        read_nli(write(objects(rows[0], rows[1] | changed, *rows[2:])))

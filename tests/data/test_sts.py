@@ -198,8 +198,8 @@ def test_a_single_split_is_read_when_none_is_named(write: Write) -> None:
     ("content", "split", "message"),
     [
         (SPLITS, None, "found 2 splits and no 'test'; choose one of train, dev, all"),
-        (SPLITS, "test", "no split 'test'; choose one of train, dev, all"),
-        (SPLITS, "", "no split ''; choose one of train, dev, all"),
+        (SPLITS, "test", "expected a test split, found train, dev; choose one of them or all"),
+        (SPLITS, "", "expected a  split, found train, dev; choose one of them or all"),
         ("1\ta\tb\n", "test", "found no split column; leave the split out"),
         (HEADER + "\t1\ta\tb\n", None, r"1 bad line: 2 \(blank split\)"),
     ],
@@ -209,6 +209,13 @@ def test_a_split_that_cannot_be_chosen_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         read_sts(write(content), split=split)
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("Validation", "dev"), ("dev", "val")])
+def test_a_split_is_found_under_its_usual_names(write: Write, name: str, wanted: str) -> None:
+    path = write(SPLITS.replace("\ndev", f"\n{name}"))
+    assert read_sts(path, split=wanted).split == name
+    assert read_sts(path, prefer=(wanted,)).split == name
 
 
 def test_the_scores_of_other_splits_are_not_judged(write: Write) -> None:

@@ -241,8 +241,9 @@ def test_a_folder_with_a_file_for_each_split_is_read(write: Write, tmp_path: Pat
     assert (data.pairs, data.split, data.splits) == (PAIRS, "test", ("test", "validation"))
     assert len(read_sts(tmp_path / "hub", split="all").pairs) == 3
     assert read_sts(tmp_path / "hub", split="validation").pairs[0].first == "One goat."
-    with pytest.raises(InputError, match="no split 'dev'; choose one of test, validation, all"):
-        read_sts(tmp_path / "hub", split="dev")
+    with pytest.raises(InputError, match="expected a train split, found test, validation;"):
+        read_sts(tmp_path / "hub", split="train")
+    assert read_sts(tmp_path / "hub", split="dev").split == "validation"
 
 
 def test_the_parts_of_a_split_belong_together(write: Write, tmp_path: Path) -> None:
@@ -256,3 +257,10 @@ def test_bad_rows_of_a_split_name_their_file_and_line(write: Write, tmp_path: Pa
     write(as_jsonl([{**ROWS[1], "score": "high"}]), "hub/test.jsonl")
     with pytest.raises(InputError, match=r"test\.jsonl: 1 bad line: 1 \(score 'high' is no number"):
         read_sts(tmp_path / "hub")
+
+
+def test_rows_without_a_split_beside_rows_with_one_are_refused(write: Write) -> None:
+    rows = [dict(row) for row in ROWS]
+    del rows[1]["split"]
+    with pytest.raises(InputError, match=r"1 bad line: 2 \(no split\)"):
+        read_sts(write(as_jsonl(rows), "pairs.jsonl"))

@@ -1,5 +1,6 @@
 """The command train-nli, from its options to what it prints, on tiny models."""
 
+import json
 import logging
 import re
 import shutil
@@ -369,3 +370,16 @@ def test_the_table_of_poolings_fits_a_terminal_of_80_columns(
     table = table_of(ran.out)
     assert list(table) == ["cls", "mean", "max", "eos"]
     assert all(len(cells) == 7 and "…" not in "".join(cells) for cells in table.values())
+
+
+def test_a_split_is_named_and_the_rows_of_others_are_counted(run: Run, tmp_path: Path) -> None:
+    found = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    named = [{**row, "split": "dev" if at < 4 else "train"} for at, row in enumerate(found)]
+    lines = "".join(json.dumps(row) + "\n" for row in named)
+    (tmp_path / "pairs.jsonl").write_text(lines)
+    ran = run()
+    assert ran.status == 0
+    assert "4 rows of other splits left out (4 dev)" in ran.err
+    (data,) = TrainResult.read(tmp_path / "models" / "out").record["data"]
+    assert (data["rows"], data["other_splits"]) == (len(found) - 4, 4)
+    assert "expected a test split, found dev, train" in one_line(run("--split", "test"))

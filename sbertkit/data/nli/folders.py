@@ -1,4 +1,4 @@
-"""The files of the train split in a folder of Hugging Face's hub or datasets."""
+"""The files of a split in a folder of Hugging Face's hub or datasets."""
 
 import json
 import os
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from sbertkit.data.splits import ALL_SPLITS, find_split, no_such_split, split_key
 from sbertkit.data.streams import reading, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
-_TRAIN = "train"
 _DICT_FILE = "dataset_dict.json"
 _STATE_FILE = "state.json"
 _SUFFIX = ".parquet"
@@ -21,31 +21,52 @@ _SHARD = re.compile(r"(?P<split>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})(-[0-9a-
 _NUMBERED = re.compile(r"(?P<split>.+?)[-_.]\d+")
 
 
-def train_files(folder: str) -> list[str]:
-    """The files of a folder's train split, in order, all of one format.
+def split_files(folder: str, split: str | None) -> list[str]:
+    """The files of a split in a folder, in order, all of one format.
 
-    The folder was written by ``save_to_disk`` (one data set, which is read whatever its split, or
-    several splits), or holds Parquet files with the split in their names.
+    The folder was written by ``save_to_disk`` (one data set or several splits), or holds Parquet
+    files with the split in their names.
+
+    Args:
+        folder: The folder.
+        split: The split, or ``all``; None for ``train``, or for a single data set whatever it is.
 
     Raises:
-        InputError: Something else, several configurations, no train split, or a missing shard.
+        InputError: Something else, several configurations, no such split, or a missing shard.
         MissingFile: A file that the folder names is not there.
         StorageError: The folder cannot be read.
     """
     root = Path(folder)
     if (root / _DICT_FILE).is_file():
         splits = _names(_json(root / _DICT_FILE).get("splits"), root / _DICT_FILE)
-        if _TRAIN not in splits:
-            raise _no_train(folder, splits)
-        return _saved_files(root / _TRAIN)
+        wanted = _wanted(folder, splits, split)
+        return [file for one in wanted for file in _saved_files(root / one)]
     if (root / _STATE_FILE).is_file():
-        return _saved_files(root)
-    return _parquet_files(folder)
+        return _saved_files(root, split)
+    return _parquet_files(folder, split)
 
 
-def _saved_files(folder: Path) -> list[str]:
+def _wanted(folder: str, splits: Iterable[str], split: str | None) -> list[str]:
+    """The names of the splits to read.
+
+    Raises:
+        InputError: The wanted one is not there.
+    """
+    names = list(dict.fromkeys(splits))
+    if split == ALL_SPLITS:
+        return names
+    found = find_split(split or "train", names)
+    if found is None:
+        raise no_such_split(source_name(folder), split or "train", sorted(names))
+    return [found]
+
+
+def _saved_files(folder: Path, split: str | None = None) -> list[str]:
     state_file = folder / _STATE_FILE
     state = _json(state_file)
+    name = state.get("_split")
+    if isinstance(name, str) and split not in (None, ALL_SPLITS):
+        _wanted(str(folder), [name], split)
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise InputError(
             f"{source_name(str(state_file))}: the rows are chosen by a list of indices, which is"
@@ -61,8 +82,8 @@ def _names(values: object, file: Path) -> list[str]:
     """The names of files or folders beside `file` that it lists."""
     names = values if isinstance(values, list) else []
     # a name from a file must not lead out of the folder
-    plain = all(isinstance(name, str) and re.fullmatch(r"[\w.+-]+", name) for name in names)
-    if not names or not plain or "." in names or ".." in names:
+    plain = all(isinstance(name, str) and re.fullmatch(r"[\w+-][\w.+-]*", name) for name in names)
+    if not names or not plain:
         raise InputError(
             f"{source_name(str(file))}: expected the names of splits or data files, found none or"
             " others; save the data set again with save_to_disk"
@@ -94,7 +115,7 @@ class _Shard(NamedTuple):
     """Of how many shards it is one, where its name says so."""
 
 
-def _parquet_files(folder: str) -> list[str]:
+def _parquet_files(folder: str, split: str | None) -> list[str]:
     shards = [_shard(path) for path in _find_parquet(folder)]
     if not shards:
         with reading(folder):
@@ -109,16 +130,17 @@ def _parquet_files(folder: str) -> list[str]:
             f"{source_name(folder)}: expected one configuration, found {len(configurations)}:"
             f" {_listing(configurations)}; pass the folder of one"
         )
-    train = [shard for shard in shards if shard.split == _TRAIN]
-    if not train:
-        raise _no_train(folder, {shard.split for shard in shards})
-    totals = {shard.total for shard in train}
-    if totals not in ({None}, {len(train)}):
-        raise InputError(
-            f"{source_name(folder)}: the train files {_listing(shard.path for shard in train)} are"
-            " not the shards of one whole; get the missing ones, or pass the files themselves"
-        )
-    return [str(Path(folder) / shard.path) for shard in train]
+    chosen = []
+    for name in _wanted(folder, (shard.split for shard in shards), split):
+        parts = [shard for shard in shards if split_key(shard.split) == split_key(name)]
+        if {shard.total for shard in parts} not in ({None}, {len(parts)}):
+            raise InputError(
+                f"{source_name(folder)}: the {name} files {_listing(part.path for part in parts)}"
+                " are not the shards of one whole; get the missing ones, or pass the files"
+                " themselves"
+            )
+        chosen += parts
+    return [str(Path(folder) / shard.path) for shard in chosen]
 
 
 def _find_parquet(folder: str) -> list[str]:
@@ -153,13 +175,6 @@ def _shard(path: str) -> _Shard:
     elif numbered:
         stem = numbered["split"]
     return _Shard(path, parent.as_posix(), stem.lower(), total)
-
-
-def _no_train(folder: str, splits: Iterable[str]) -> InputError:
-    return InputError(
-        f"{source_name(folder)}: expected a train split, found {_listing(splits)}; pass the file or"
-        " the folder of the split to read"
-    )
 
 
 def _listing(names: Iterable[str]) -> str:

@@ -34,6 +34,7 @@ class NliSource:
         rows: Rows kept.
         skipped: Rows without a gold label, which are left out.
         duplicates: Kept rows that repeat an earlier row of the set exactly.
+        other_splits: Rows of other splits, which are left out.
     """
 
     source: str
@@ -41,6 +42,7 @@ class NliSource:
     rows: int
     skipped: int
     duplicates: int
+    other_splits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

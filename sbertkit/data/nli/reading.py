@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from sbertkit.data.nli.pairs import NliPair, NliSet, NliSource, Repeats, find_re
 from sbertkit.data.nli.rows import Row
 from sbertkit.data.nli.sources import Source, find_sources
 from sbertkit.data.records import BadLine
+from sbertkit.data.splits import ALL_SPLITS, no_split_column, no_such_split, split_key
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
@@ -26,12 +28,14 @@ from sbertkit.progress import Advance, track
 _LOG = logging.getLogger(__name__)
 _MOST_LISTED = 10
 _ROWS_BETWEEN_REPORTS = 1_000
+_TRAIN = "train"
 
 
 def read_nli(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     labels: Mapping[int, str] | None = None,
+    split: str | None = None,
     progress: bool = False,
 ) -> NliSet:
     """The labelled pairs of files and folders, in their order.
@@ -39,27 +43,30 @@ def read_nli(
     A file is JSON Lines, tab-separated without quoting (``.tsv``, ``.txt``), CSV, Parquet or Arrow,
     gzip when its name ends in ``.gz``, with ``gold_label`` or else ``label``, and ``sentence1`` and
     ``sentence2`` or else ``premise`` and ``hypothesis``, among any others. Of a folder that
-    Hugging Face's hub or datasets made the train split is read. Rows without a gold label are left
-    out, exact repeats are kept; one warning for the whole run counts each.
+    Hugging Face's hub or datasets made, and of a file with a column ``split``, the train split is
+    read. Rows of other splits and rows without a gold label are left out, exact repeats are kept;
+    one warning for the whole run counts each.
 
     Args:
         paths: A file or folder, or several.
         labels: What numbers mean as labels; None takes the names that a Parquet or Arrow file
             gives to its own numbers, and refuses other numbers. -1 means no gold label unless it
             is mapped.
+        split: The split to read, or ``all``; None reads ``train``, and everything where a source
+            has no splits. ``training`` means ``train``, ``validation`` means ``dev``.
         progress: Show how many rows are read.
 
     Raises:
         InputError: Bad rows (one message for all of a file), numbers without a mapping, no
-            labelled pair, or a source that cannot be understood.
+            labelled pair, no row of the split, or a source that cannot be understood.
         InputTypeError: An argument of the wrong type.
         MissingFile: A source does not exist.
         StorageError: A source cannot be read.
         MissingDependency: Parquet or Arrow without pyarrow.
     """
     numbers = None if labels is None else check_label_map(labels)
-    sources = find_sources(paths)
-    found = _Found()
+    sources = find_sources(paths, split)
+    found = _Found(split)
     hashes = []
     with track("reading pairs", None, shown=progress) as advance:
         for source in sources:
@@ -81,9 +88,12 @@ def read_nli(
 class _Found:
     """What reading has met so far; the lists of numbers have an item for each source."""
 
+    split: str | None
     pairs: list[NliPair] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    left_out: list[Counter[str]] = field(default_factory=list)
+    """Rows of other splits, by the split."""
     repaired: int = 0
 
     def admit(self, row: Row, reader: LabelReader) -> bool:
@@ -120,10 +130,12 @@ def _read_source(
 ) -> None:
     before = len(found.pairs)
     reader = LabelReader(numbers)
+    splits = _Splits(found.split, source)
     skipped = sum(
-        _read_file(source, file, reader, found, advance, named=numbers is None)
+        _read_file(source, file, reader, found, splits, advance, named=numbers is None)
         for file in source.files
     )
+    found.left_out.append(splits.left_out())
     if len(found.pairs) == before and not skipped:
         raise InputError(
             f"{source_name(source.path)}: expected pairs of premise and hypothesis, found no rows"
@@ -137,6 +149,7 @@ def _read_file(
     file: str,
     reader: LabelReader,
     found: _Found,
+    splits: "_Splits",
     advance: Advance,
     *,
     named: bool,
@@ -150,7 +163,7 @@ def _read_file(
             bad.add(row)
             continue
         try:
-            skipped += not found.admit(row, reader)
+            skipped += splits.takes(row) and not found.admit(row, reader)
         except BadRecordError as error:
             bad.add(BadLine(row.number, error.reason))
             bad.labels |= isinstance(error, UnknownLabelError)
@@ -167,6 +180,51 @@ def _counted(rows: Iterator[Row | BadLine], advance: Advance) -> Iterator[Row | 
         if not number % _ROWS_BETWEEN_REPORTS:
             advance(_ROWS_BETWEEN_REPORTS)
     advance(number % _ROWS_BETWEEN_REPORTS)
+
+
+class _Splits:
+    """Tells the rows of the wanted split of a source, and counts all by their splits."""
+
+    def __init__(self, wanted: str | None, source: Source) -> None:
+        self._wanted = wanted
+        self._source = source
+        self._counts: Counter[str | None] = Counter()
+        self._taken: dict[str | None, bool] = {None: True}
+
+    def takes(self, row: Row) -> bool:
+        """Whether the row is of the wanted split, or has none.
+
+        Raises:
+            BadRecordError: Its split is blank.
+        """
+        if row.split == "":
+            raise BadRecordError("blank split")
+        self._counts[row.split] += 1
+        if row.split not in self._taken:
+            wanted = self._wanted or _TRAIN
+            same = split_key(str(row.split)) == split_key(wanted)
+            self._taken[row.split] = same or wanted == ALL_SPLITS
+        return self._taken[row.split]
+
+    def left_out(self) -> Counter[str]:
+        """How many rows each other split has, once all rows have been seen.
+
+        Raises:
+            InputError: None is of the wanted split, or some rows name theirs and others do not.
+        """
+        name = source_name(self._source.path)
+        counts = Counter({split: n for split, n in self._counts.items() if split is not None})
+        without = self._counts[None]
+        if counts and without:
+            raise InputError(
+                f"{name}: {without:,} of {self._counts.total():,} {self._source.format.unit}s have"
+                " no split, the others have one; add it, or remove them"
+            )
+        if without and self._wanted not in (None, ALL_SPLITS) and not self._source.folder:
+            raise no_split_column(name, str(self._wanted))
+        if counts and not any(self._taken[split] for split in counts):
+            raise no_such_split(name, self._wanted or _TRAIN, counts)
+        return Counter({split: n for split, n in counts.items() if not self._taken[split]})
 
 
 @dataclass(slots=True)
@@ -205,6 +263,11 @@ class _BadRows:
 
 def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
     """One line for each kind of trouble that was met."""
+    left_out = sum(found.left_out, Counter())
+    if left_out:
+        listed = printable(", ".join(f"{n:,} {split}" for split, n in left_out.items()), 200)
+        noun = "row" if left_out.total() == 1 else "rows"
+        yield f"{left_out.total():,} {noun} of other splits left out ({listed})"
     if sum(found.skipped):
         yield f"{sum(found.skipped):,} without a gold label skipped"
     if repeats.rows:
@@ -229,7 +292,14 @@ def _summaries(
         end = found.ends[place]
         duplicates = sum(start <= row < end for row in repeats.rows)
         summaries.append(
-            NliSource(source.path, sha256, end - start, found.skipped[place], duplicates)
+            NliSource(
+                source.path,
+                sha256,
+                rows=end - start,
+                skipped=found.skipped[place],
+                duplicates=duplicates,
+                other_splits=found.left_out[place].total(),
+            )
         )
         start = end
     return tuple(summaries)

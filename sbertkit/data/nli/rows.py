@@ -1,6 +1,6 @@
 """Rows of JSON Lines, tab-separated and comma-separated files, before they are judged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sbertkit.data.formats.comma import read_fields
@@ -8,6 +8,7 @@ from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.lines import read_lines
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine
+from sbertkit.data.splits import SPLIT_COLUMNS, split_text
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError
@@ -27,6 +28,8 @@ class Row(NamedTuple):
     label: object
     premise: object
     hypothesis: object
+    split: str | None = None
+    """Of the data set, as the row names it; None without a column for it."""
 
 
 RowReader = Callable[[str, bool], Iterator[Row | BadLine]]
@@ -40,6 +43,17 @@ class Places(NamedTuple):
     label: int
     premise: int
     hypothesis: int
+    split: int | None
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The places of all columns that are there: label, premise, hypothesis, split."""
+        return tuple(place for place in self if place is not None)
+
+    def row(self, number: int, cells: Sequence[object]) -> Row:
+        """The row in the cells of a line."""
+        split = None if self.split is None else split_text(cells[self.split])
+        return Row(number, cells[self.label], cells[self.premise], cells[self.hypothesis], split)
 
 
 def find_columns(header: Sequence[str], where: str) -> Places:
@@ -58,10 +72,12 @@ def find_columns(header: Sequence[str], where: str) -> Places:
     found = printable(", ".join(names), 200)
     if label is None or texts is None:
         raise InputError(f"{where}: expected {_EXPECTED}, found {found}; rename the columns")
-    needed = (label, *texts)
+    split = next((name for name in SPLIT_COLUMNS if name in names), None)
+    needed = (label, *texts) if split is None else (label, *texts, split)
     if any(names.count(name) > 1 for name in needed):
         raise InputError(f"{where}: a column name is there twice ({found}); rename it")
-    return Places(*(names.index(name) for name in needed))
+    first, second = (names.index(name) for name in texts)
+    return Places(names.index(label), first, second, None if split is None else names.index(split))
 
 
 def read_jsonl_rows(path: str, _named: bool) -> Iterator[Row | BadLine]:
@@ -82,10 +98,15 @@ def read_jsonl_rows(path: str, _named: bool) -> Iterator[Row | BadLine]:
             label = "gold_label"
         for premise, hypothesis in _TEXTS:
             if premise in fields and hypothesis in fields:
-                yield Row(number, fields.get(label), fields[premise], fields[hypothesis])
+                texts = fields[premise], fields[hypothesis]
+                yield Row(number, fields.get(label), *texts, _split_of(fields))
                 break
         else:
             yield BadLine(number, "no sentence1 and sentence2, nor premise and hypothesis")
+
+
+def _split_of(fields: Mapping[str, object]) -> str | None:
+    return next((split_text(fields[name]) for name in SPLIT_COLUMNS if name in fields), None)
 
 
 def read_tsv_rows(path: str, _named: bool) -> Iterator[Row | BadLine]:
@@ -106,8 +127,7 @@ def read_tsv_rows(path: str, _named: bool) -> Iterator[Row | BadLine]:
             places = find_columns(cells, f"{source_name(path)} line {number}")
             width = len(cells)
         elif len(cells) == width:
-            label, premise, hypothesis = places
-            yield Row(number, cells[label], cells[premise], cells[hypothesis])
+            yield places.row(number, cells)
         else:
             yield BadLine(number, _width_fault(len(cells), width))
 
@@ -126,8 +146,7 @@ def read_csv_rows(path: str, _named: bool) -> Iterator[Row | BadLine]:
             places = find_columns(values, f"{name} line {first}")
             width = len(values)
         elif len(values) == width:
-            label, premise, hypothesis = places
-            yield Row(first, values[label], values[premise], values[hypothesis])
+            yield places.row(first, values)
         else:
             yield BadLine(first, _width_fault(len(values), width), last)
 

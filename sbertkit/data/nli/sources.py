@@ -1,4 +1,4 @@
-"""From a path to the files that are read: one file, or the train split of a data set folder."""
+"""From a path to the files that are read: one file, or a split of a data set folder."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sbertkit.arguments import path_text
-from sbertkit.data.nli.folders import train_files
+from sbertkit.data.nli.folders import split_files
 from sbertkit.data.nli.rows import RowReader, read_csv_rows, read_jsonl_rows, read_tsv_rows
 from sbertkit.data.nli.tables import read_arrow_rows, read_parquet_rows
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name
@@ -66,27 +66,32 @@ class Source:
 
 def find_sources(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    split: str | None = None,
 ) -> tuple[Source, ...]:
     """What to read for each path; nothing is read yet but what names the files of a folder.
 
+    Args:
+        paths: A file or folder, or several.
+        split: See `read_nli`.
+
     Raises:
         InputError: No paths, standard input, a name that does not tell the format, or a folder
-            without one clear train split.
+            without that one split.
         InputTypeError: Not paths.
         MissingFile: Nothing is there.
         StorageError: It cannot be looked at.
     """
     if isinstance(paths, str | os.PathLike):
-        return (_find_source(paths),)
+        return (_find_source(paths, split),)
     if not isinstance(paths, Sequence):
         found = type(paths).__name__
         raise InputTypeError(f"expected a path or a list of paths, found {found}")
     if not paths:
         raise InputError("expected at least one file or folder with NLI pairs, found an empty list")
-    return tuple(_find_source(path) for path in paths)
+    return tuple(_find_source(path, split) for path in paths)
 
 
-def _find_source(given: str | os.PathLike[str]) -> Source:
+def _find_source(given: str | os.PathLike[str], split: str | None) -> Source:
     path = path_text(given)
     if path == STDIN:
         raise InputError(
@@ -98,7 +103,7 @@ def _find_source(given: str | os.PathLike[str]) -> Source:
             if not Path(path).is_file():
                 raise InputError(f"{source_name(path)}: expected a regular file, found a device")
         return Source(path, False, (path,), form)
-    files = train_files(path)
+    files = split_files(path, split)
     return Source(path, True, tuple(files), _format_of(files[0]))
 
 

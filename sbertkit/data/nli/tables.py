@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from sbertkit.data.formats.parquet import arrow_errors
-from sbertkit.data.nli.rows import Row, find_columns
+from sbertkit.data.nli.rows import Places, Row, find_columns
 from sbertkit.data.records import BadLine
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
@@ -81,10 +81,11 @@ def _checked(batch: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Which columns hold label, premise and hypothesis, and what the numbers of labels mean."""
+    """Which columns are read, in which order, and what the numbers of labels mean."""
 
     name: str
     columns: tuple[str, ...]
+    places: Places
     classes: tuple[str, ...] | None
 
     def rows(self, batches: Iterable[Any]) -> Iterator[Row | BadLine]:
@@ -93,9 +94,9 @@ class _Table:
             for start in range(0, batch.num_rows, _ROWS):
                 part = batch.slice(start, _ROWS)
                 columns = [self._values(part, name, number) for name in self.columns]
-                for label, premise, hypothesis in zip(*columns, strict=True):
+                for cells in zip(*columns, strict=True):
                     number += 1
-                    yield self._row(number, label, premise, hypothesis)
+                    yield self._row(self.places.row(number, cells))
 
     def _values(self, batch: Any, column: str, before: int) -> list[Any]:
         values = batch.column(batch.schema.get_field_index(column))
@@ -109,15 +110,14 @@ class _Table:
             ) from error
         return cells
 
-    def _row(
-        self, number: int, label: object, premise: object, hypothesis: object
-    ) -> Row | BadLine:
-        if self.classes is not None and isinstance(label, int) and label != -1:
-            if not 0 <= label < len(self.classes):
-                classes = printable(", ".join(self.classes), 100)
-                return BadLine(number, f"label {label} is not one of the file's classes {classes}")
-            label = self.classes[label]
-        return Row(number, label, premise, hypothesis)
+    def _row(self, row: Row) -> Row | BadLine:
+        label = row.label
+        if self.classes is None or not isinstance(label, int) or label == -1:
+            return row
+        if not 0 <= label < len(self.classes):
+            classes = printable(", ".join(self.classes), 100)
+            return BadLine(row.number, f"label {label} is not one of the file's classes {classes}")
+        return row._replace(label=self.classes[label])
 
 
 def _first_unreadable(values: Any) -> int:
@@ -132,7 +132,8 @@ def _first_unreadable(values: Any) -> int:
 def _table(schema: Any, name: str, named: bool) -> _Table:
     names: list[str] = schema.names
     places = find_columns(names, name)
-    columns = tuple(names[place] for place in places)
+    columns = tuple(names[place] for place in places.columns)
+    read = Places(0, 1, 2, None if places.split is None else 3)
     classes = _classes(schema, columns[0])
     if classes is not None and not named:
         _LOG.warning(
@@ -140,7 +141,7 @@ def _table(schema: Any, name: str, named: bool) -> _Table:
             name,
             printable(", ".join(classes), 100),
         )
-    return _Table(name, columns, classes if named else None)
+    return _Table(name, columns, read, classes if named else None)
 
 
 def _classes(schema: Any, column: str) -> tuple[str, ...] | None:

@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-ALL_SPLITS = "all"
-"""The name that asks for the rows of every split."""
-
 
 class StsPair(NamedTuple):
     """Two sentences and how alike people judged them, on the scale of their data set."""

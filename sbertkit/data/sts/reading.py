@@ -7,8 +7,9 @@ from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.records import BadLine
+from sbertkit.data.splits import ALL_SPLITS, find_split, no_split_column, no_such_split
 from sbertkit.data.streams import is_folder, source_name
-from sbertkit.data.sts.pairs import ALL_SPLITS, StsPair, StsSet
+from sbertkit.data.sts.pairs import StsPair, StsSet
 from sbertkit.data.sts.rows import (
     Row,
     RowReader,
@@ -77,6 +78,8 @@ def read_sts(
     reader = _reader(source)
     items = list(reader(source))
     rows = [item for item in items if isinstance(item, Row)]
+    if any(row.split is not None for row in rows):
+        items = [_with_split(item) for item in items]
     splits = tuple(dict.fromkeys(row.split for row in rows if row.split is not None))
     chosen = _choose_split(split, splits, prefer, name) if rows else None
     wanted = {
@@ -89,6 +92,13 @@ def read_sts(
         raise InputError(f"{name}: expected scored sentence pairs, found no rows")
     places = {place: number for number, place in enumerate(wanted)}
     return StsSet(pairs, chosen, splits, os.fspath(path), _subsets(source, places, len(items)))
+
+
+def _with_split(item: Row | BadLine) -> Row | BadLine:
+    """A row of a file whose rows name their splits, which this one must do, too."""
+    if isinstance(item, Row) and not item.split:
+        return BadLine(item.number, "no split" if item.split is None else "blank split")
+    return item
 
 
 def _read_release(folder: str, split: str | None, scale: tuple[float, float] | None) -> StsSet:
@@ -199,21 +209,20 @@ def _choose_split(
 ) -> str | None:
     if not splits:
         if split not in (None, ALL_SPLITS):
-            raise InputError(
-                f"{name}: expected a column with the split {split!r}, found no split column; "
-                "leave the split out to read every row"
-            )
+            raise no_split_column(name, split)
         return None
-    choices = printable(", ".join([*splits, ALL_SPLITS]), 200)
     if split is not None:
-        if split != ALL_SPLITS and split not in splits:
-            raise InputError(f"{name}: no split {split!r}; choose one of {choices}")
-        return split
+        found = ALL_SPLITS if split == ALL_SPLITS else find_split(split, splits)
+        if found is None:
+            raise no_such_split(name, split, splits)
+        return found
     if len(splits) == 1:
         return splits[0]
     for preferred in prefer:
-        if preferred in splits:
-            return preferred
+        found = find_split(preferred, splits)
+        if found is not None:
+            return found
+    choices = printable(", ".join([*splits, ALL_SPLITS]), 200)
     raise InputError(
         f"{name}: found {len(splits)} splits and no {prefer[0]!r}; choose one of {choices}"
     )

@@ -10,13 +10,14 @@ from sbertkit.data.formats.parquet import arrow_errors
 from sbertkit.data.lines import Line, read_lines
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine
+from sbertkit.data.splits import SPLIT_COLUMNS, split_text
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError
 
 # Column names of each role, lower-cased; where a header has several, the earliest here counts.
 _ALIASES = {
-    "split": ("split", "set", "semeval_set"),
+    "split": SPLIT_COLUMNS,
     "score": ("score", "similarity_score", "relatedness_score", "similarity", "label"),
     "first": ("sentence1", "sentence_1", "sentence_a", "sentencea", "sent_1", "text1"),
     "second": ("sentence2", "sentence_2", "sentence_b", "sentenceb", "sent_2", "text2"),
@@ -58,7 +59,7 @@ class Layout(NamedTuple):
             return BadLine(number, f"{count} {noun}, expected {self.width}")
         split = None
         if "split" in self.places:
-            split = str(cells[self.places["split"]]).strip()
+            split = split_text(cells[self.places["split"]])
             if not split:
                 return BadLine(number, "blank split")
         return Row(number, split, *(cells[self.places[role]] for role in _NEEDED))
@@ -133,7 +134,7 @@ def read_jsonl_rows(path: str) -> Iterator[Row | BadLine]:
         if missing:
             yield BadLine(number, f"no {' and '.join(missing)}")
             continue
-        split = None if found["split"] is None else str(fields[found["split"]])
+        split = None if found["split"] is None else split_text(fields[found["split"]])
         yield Row(number, split, *(fields[str(found[role])] for role in _NEEDED))
 
 
@@ -162,7 +163,7 @@ def read_parquet_rows(path: str) -> Iterator[Row | BadLine]:
             for cells in zip(*_columns(batch, wanted, name), strict=True):
                 number += 1
                 by_role = dict(zip(layout.places, cells, strict=True))
-                split = str(by_role["split"]) if "split" in by_role else None
+                split = split_text(by_role["split"]) if "split" in by_role else None
                 yield Row(number, split, *(by_role[role] for role in _NEEDED))
 
 
