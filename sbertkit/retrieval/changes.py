@@ -251,8 +251,8 @@ class _Plan:
         Raises:
             InputError: It is such a corpus.
         """
-        built_from = self._view.manifest.corpus
-        elsewhere = None not in (built_from, self._reader.path) and built_from != self._reader.path
+        built_from, path = self._view.manifest.corpus, self._reader.path
+        elsewhere = built_from and path and Path(built_from).resolve() != Path(path).resolve()
         kept = self.unchanged or any(origin is not None for origin in self.origins)
         if elsewhere and len(self._view) and not kept:
             raise InputError(

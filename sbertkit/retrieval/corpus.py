@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from sbertkit.data import (
@@ -29,7 +28,7 @@ class CorpusReader:
     Attributes:
         name: What messages call the corpus.
         unit: What messages count in it: ``line`` or ``row``.
-        path: Where it lies, absolute; ``None`` for what lies nowhere.
+        path: Where it lies, absolute and as it was named; ``None`` for what lies nowhere.
         documents: The documents, each once.
 
     Raises:
@@ -46,7 +45,7 @@ class CorpusReader:
         if isinstance(corpus, str | os.PathLike):
             self.name, self.unit = source_name(os.fspath(corpus)), "line"
             if os.fspath(corpus) != STDIN:
-                self.path = str(Path(corpus).resolve())
+                self.path = os.path.abspath(corpus)  # noqa: PTH100  # Path.absolute keeps ".."
             self.documents: Iterator[SourcedDocument] = read_corpus(corpus, read, self._report)
         elif isinstance(corpus, Iterable):
             self.name, self.unit = "the corpus", "row"

@@ -1,10 +1,12 @@
 """Where an index is built when nobody says where."""
 
 import os
+import stat
 from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.streams import is_folder
+from sbertkit.data.text import printable
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.retrieval.manifest import is_index, read_manifest
 
@@ -14,13 +16,21 @@ _DEFAULT_FOLDER = Path("indexes")
 def default_index_path(corpus: str | os.PathLike[str]) -> Path:
     """``indexes/<name of the corpus>``, without the endings that tell format and compression.
 
+    The name is the one that was given, also that of a link, whatever it leads to at present.
+
     Raises:
         MissingFile: There is no such corpus.
-        InputError: An index of another corpus is there, or one whose corpus cannot be told.
+        InputError: The corpus is a pipe or a device, which has no name; or an index of another
+            corpus is there, or one whose corpus cannot be told.
     """
     text = path_text(corpus)
     folder = is_folder(text)
-    source = Path(text).resolve()
+    source = Path(os.path.abspath(text))  # noqa: PTH100  # Path.absolute keeps ".."
+    if _is_nameless(source):
+        raise InputError(
+            f"{printable(text, 500)} is a pipe or a device, whose name is not that of a corpus; "
+            "give the index folder with -o DIR"
+        )
     stem = source.name if folder else Path(source.name.removesuffix(".gz")).stem
     path = _DEFAULT_FOLDER / stem
     if is_index(path):
@@ -31,12 +41,19 @@ def default_index_path(corpus: str | os.PathLike[str]) -> Path:
                 f"{path} holds a damaged index of a corpus that cannot be told; replace it with: "
                 f"-o {path}, or give this one a place of its own with: -o {_free_path(path)}"
             ) from error
-        if built_from != str(source):
+        if built_from is None or Path(built_from).resolve() != source.resolve():
             raise InputError(
                 f"{path} holds an index of {built_from or 'another corpus'}; give this one a place "
                 f"of its own with: -o {_free_path(path)}"
             )
     return path
+
+
+def _is_nameless(source: Path) -> bool:
+    """Whether a path is that of a pipe or device, or leads to an open file by its number."""
+    mode = source.stat().st_mode
+    by_number = {"dev", "proc"} & set(source.parts[1:2])
+    return bool(by_number) or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _free_path(path: Path) -> Path:

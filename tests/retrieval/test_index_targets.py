@@ -12,6 +12,7 @@ from children import Child
 from index_cases import contents, documents, ids_of, state
 
 from sbertkit import Encoder, SearchIndex, lock
+from sbertkit.data import ReadOptions
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.lock import lock_path, writer_lock
 from sbertkit.retrieval import default_index_path
@@ -296,6 +297,50 @@ def test_the_default_place_is_named_after_the_corpus(
             Path(corpus).parent.mkdir(exist_ok=True)
             Path(corpus).touch()
         assert default_index_path(corpus) == Path("indexes") / name
+
+
+def test_the_default_place_is_named_after_a_link_wherever_it_leads(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("blob-1", "blob-2"):
+        Path(name).write_text(f"one of {name}\n")
+    Path("latest.jsonl").symlink_to("blob-1")
+    Path("folder").mkdir()
+    Path("newest").symlink_to("folder")
+    assert default_index_path("newest/") == Path("indexes/newest")
+    assert default_index_path("folder/../newest") == Path("indexes/newest")
+    path = default_index_path("latest.jsonl")
+    assert path == Path("indexes/latest")
+    read = ReadOptions(format="txt")
+    SearchIndex.build("latest.jsonl", tiny_encoder, path, read=read).close()
+    Path("latest.jsonl").unlink()
+    Path("latest.jsonl").symlink_to("blob-2")
+    assert default_index_path("latest.jsonl") == path
+    Path("again").mkdir()
+    Path("again/latest.jsonl").symlink_to(tmp_path / "blob-2")
+    assert default_index_path("again/latest.jsonl") == path  # the same corpus by another way
+    Path("again/latest.jsonl").unlink()
+    Path("again/latest.jsonl").write_text("another\n")
+    with pytest.raises(InputError, match="holds an index of"):
+        default_index_path("again/latest.jsonl")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes by name")
+def test_what_has_no_name_of_its_own_needs_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("corpus.txt")
+    Path("link.txt").symlink_to("corpus.txt")
+    read, write = os.pipe()
+    try:
+        for corpus in ("corpus.txt", "link.txt", f"/dev/fd/{read}", "/dev/null"):
+            with pytest.raises(InputError, match=r"is a pipe or a device.* -o DIR$"):
+                default_index_path(corpus)
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 def test_the_default_place_of_another_corpus_is_refused_with_a_free_one(
