@@ -54,9 +54,14 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
     """The folder itself behind all links to it.
 
     Raises:
-        InputError: No path.
+        InputError: No path, or ``-``, which means standard output where a text is written.
         InputTypeError: Neither a str nor a path of str.
     """
+    if path == "-":
+        raise InputError(
+            "expected the name of a file or folder to write, found -, which means standard output; "
+            "write ./- if that is the name"
+        )
     return Path(os.path.realpath(path_text(path)))
 
 

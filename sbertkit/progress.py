@@ -1,20 +1,25 @@
 """Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from sbertkit.terminal import error_stream, make_console, visible_text
 
 Advance = Callable[[int], None]
 """Called with the number of items done since the last call."""
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SLOW = 9.5
+"""Items per second below which a rate has two digits."""
 
 
 @contextmanager
 def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -> Iterator[Advance]:
     """Yields a function to call with each number of items done.
+
+    Progress that cannot be shown, since standard error is closed or full, is no error.
 
     Args:
         label: What is being done, e.g. ``encoding``.
@@ -24,7 +29,7 @@ def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -
     """
     if not shown:
         yield _silent
-    elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+    elif error_stream().isatty() and os.environ.get("TERM") != "dumb":
         with _bar(label, total, done) as advance:
             yield advance
     else:
@@ -34,7 +39,12 @@ def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -
 def say(line: str, *, shown: bool = True) -> None:
     """Writes a line about long work to standard error."""
     if shown:
-        sys.stderr.write(f"{line}\n")
+        error_stream().write(f"{visible_text(line)}\n")
+
+
+def rate_text(rate: float) -> str:
+    """Items per second in words; a slow rate has the decimals that tell it from none."""
+    return f"{rate:,.0f}/s" if rate >= _SLOW else f"{rate:.2g}/s"
 
 
 def _silent(done: int) -> None:
@@ -43,7 +53,6 @@ def _silent(done: int) -> None:
 
 @contextmanager
 def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -57,17 +66,19 @@ def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.finished_speed or task.speed or 0:,.0f}/s")
+            return Text(rate_text(task.finished_speed or task.speed or 0))
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Rate(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total, completed=done)
+    console = make_console(error_stream())
+    # Standard output is left alone: what is printed meanwhile is data and may go to a file.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task(visible_text(label), total=total, completed=done)
         yield lambda done: progress.advance(task, done)
 
 
@@ -84,7 +95,8 @@ def _line_writer(label: str, total: int | None, before: int) -> Advance:
         last = now
         rate = (finished - before) / (now - started)
         of_total = "" if total is None else f" of {total:,}"
-        left = "" if total is None else f", {(total - finished) / rate:,.0f} s left"
-        sys.stderr.write(f"{label}: {finished:,}{of_total}, {rate:,.0f}/s{left}\n")
+        known = 0 if total is None else max(0, total - finished)
+        left = f", {known / rate:,.0f} s left" if known and rate else ""
+        say(f"{label}: {finished:,}{of_total}, {rate_text(rate)}{left}")
 
     return advance

@@ -1,14 +1,12 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
-import io
 import logging
-import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -22,16 +20,48 @@ from sbertkit.cli.evaluate import evaluate
 from sbertkit.cli.export import export
 from sbertkit.cli.index import index, info, verify
 from sbertkit.cli.maintain import compact, dump, repair
-from sbertkit.cli.output import without_controls
+from sbertkit.cli.output import prepare_streams, settle_output
 from sbertkit.cli.search import search
 from sbertkit.cli.train import train_nli
-from sbertkit.errors import SbertkitError
+from sbertkit.errors import InputError, SbertkitError
+from sbertkit.progress import say
+from sbertkit.terminal import error_stream
 
 _INTERRUPTED = 130
 _TERMINATED = 143
+_READER_GONE = 141
+"""What a shell reports of a program that SIGPIPE ended, as it ends most when head has enough."""
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Keeps two errors from click, which takes the one for Ctrl-C and the other for a failure."""
+    try:
+        yield
+    except EOFError as error:
+        raise InputError(
+            f"a file ended too early ({error}); it is cut or damaged, get it again"
+        ) from error
+    except BrokenPipeError as error:
+        raise click.exceptions.Exit(_READER_GONE) from error
+
+
+class _Commands(click.Group):
+    """The commands, with their errors as they are."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Reads the arguments; a request for help is answered here."""
+        with _own_errors():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        with _own_errors():
+            return super().invoke(ctx)
 
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     commands=[
         encode,
@@ -69,43 +99,52 @@ def app() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits.
 
-    Exit status: 0 success; 1 refused input or failed check; 2 wrong usage; 130 Ctrl-C.
+    Exit status: 0 success; 1 refused input or failed check; 2 wrong usage; 130 Ctrl-C; 141 the
+    reader of standard output has gone.
 
     Args:
         arguments: The arguments after the program's name; ``None`` takes those of the process.
     """
+    prepare_streams()
     _show_warnings()
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    status: Any
     try:
         status = app.main(
             args=None if arguments is None else list(arguments),
             prog_name="sbertkit",
             standalone_mode=False,
         )
-        if sys.stdout is not None:  # as it is where standard output was closed
-            sys.stdout.flush()
     except SbertkitError as error:
-        click.echo(f"sbertkit: error: {without_controls(str(error))}", err=True)
+        say(f"sbertkit: error: {error}")
         status = 1
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         status = error.exit_code
-    except BrokenPipeError:  # the reader of our output has enough, as head has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
     except OSError as error:
         # Of the machine and not of the program: a full disk behind standard output, for instance.
         reason = f"{error.filename or 'standard output'}: {error.strerror or error}"
-        click.echo(f"sbertkit: error: {without_controls(reason)}", err=True)
+        say(f"sbertkit: error: {reason}")
         status = 1
     except (click.Abort, KeyboardInterrupt):
-        click.echo("sbertkit: interrupted", err=True)
+        say("sbertkit: interrupted")
         status = _INTERRUPTED
+    except SystemExit as ended:
+        status = ended.code
+    settle_output(drop=status in (_INTERRUPTED, _TERMINATED))
     sys.exit(status or 0)
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """Prints wrong usage as click does, but with what stands on the command line made visible."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # whose message is the help
+        error.show()
+        return
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        usage, path = error.ctx.get_usage(), error.ctx.command_path
+        error_stream().write(f"{usage}\nTry '{path} --help' for help.\n\n")
+    say(f"Error: {error.format_message()}")
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -118,7 +157,7 @@ class _WarningHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints the record."""
-        click.echo(f"warning: {without_controls(record.getMessage())}", err=True)
+        say(f"warning: {record.getMessage()}")
 
 
 def _show_warnings() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbertkit.cli.options import device_option, quiet_option, read_options, trust_option
-from sbertkit.cli.output import print_line, without_controls
+from sbertkit.cli.output import print_line
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
@@ -128,7 +128,7 @@ def print_changes(changes: "Changes", directory: str) -> None:
     encoded = f"; {changes.encoded:,} encoded" if changes.added or changes.changed else ""
     print_line(
         f"{', '.join(parts) or 'nothing to change'}{encoded}: {changes.documents:,} documents in "
-        f"{without_controls(directory)}"
+        f"{directory}"
     )
 
 

@@ -3,7 +3,8 @@
 import click
 
 from sbertkit.cli.options import quiet_option
-from sbertkit.cli.output import json_line, print_line, print_table
+from sbertkit.cli.output import print_json, print_line, print_table
+from sbertkit.progress import say
 
 
 @click.group(name="data")
@@ -55,7 +56,7 @@ def list_sets(task: str | None, form: str) -> None:
                 "hub": None if one.hub is None else one.hub.repository,
                 "path": None if place is None else str(place),
             }
-            print_line(json_line(known))
+            print_json(known)
             continue
         here = "yes" if place else "by hand" if one.hub is None else "no"
         rows.append((one.name, one.task, one.rows, one.licence, here, one.source))
@@ -83,5 +84,5 @@ def get_sets(names: tuple[str, ...], quiet: bool) -> None:
 
         disable_progress_bars()
     for one in [find_named(name) for name in names]:  # a mistyped name is refused first
-        print_line(f"{one.name}\t{named_data(one)}")
-        click.echo(f"{one.name}: {one.cite}; licence: {one.licence}", err=True)
+        print_line(one.name, str(named_data(one)))
+        say(f"{one.name}: {one.cite}; licence: {one.licence}")

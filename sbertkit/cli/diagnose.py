@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, targets_of, write_json
+from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
+    json_option,
+    report_option,
+    targets_of,
+    write_json,
+    write_report,
+)
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import print_facts, print_table, shortened
 
@@ -61,7 +68,7 @@ def diagnose(
     from sbertkit.encoder.saving import check_model_target, save_encoder
     from sbertkit.evaluation import configured
     from sbertkit.evaluation import diagnose as find
-    from sbertkit.evaluation.report import diagnosis_page, write_page
+    from sbertkit.evaluation.report import diagnosis_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
     folder = None if output is None else output_folder(output)
@@ -76,14 +83,14 @@ def diagnose(
         "seed": seed,
     }
     write_json(target, {**about, **found.to_dict()})
-    if report is not None:
-        write_page(report, diagnosis_page(found, about))
+    write_report(report, lambda: diagnosis_page(found, about))
     if folder is not None:
         lineage = {"diagnosis": {"corpus": corpus, "seed": seed, **found.summary()}}
         save_encoder(
             configured(encoder, found.recommended.candidate, found.texts), folder, lineage=lineage
         )
-    _print(found, encoder.options.model, corpus, output)
+    if STANDARD_OUTPUT not in (target, report):
+        _print(found, encoder.options.model, corpus, output)
 
 
 def _print(found: "Diagnosis", model: str, corpus: str, output: str | None) -> None:

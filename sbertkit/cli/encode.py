@@ -14,7 +14,7 @@ from sbertkit.cli.options import (
     read_options,
     resume_option,
 )
-from sbertkit.cli.output import print_line, without_controls
+from sbertkit.cli.output import print_line
 from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def encode(
         load_encoder, source, output, read=read, progress=not quiet, resume=resume
     )
     print_line(
-        f"{report.rows:,} vectors in {without_controls(output)} ({report.seconds:.1f} s, "
+        f"{report.rows:,} vectors in {output} ({report.seconds:.1f} s, "
         f"{report.tokens_per_second:,.0f} tokens/s)"
     )
 

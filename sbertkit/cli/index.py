@@ -15,7 +15,8 @@ from sbertkit.cli.options import (
     read_options,
     resume_option,
 )
-from sbertkit.cli.output import json_line, print_facts, print_line, without_controls
+from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.progress import say
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
@@ -118,8 +119,7 @@ def index(
     if facts.encoder_bytes:
         size += f", and its encoder, {decimal(facts.encoder_bytes)}"
     print_line(
-        f"{facts.documents:,} documents in {without_controls(str(path))} "
-        f"({facts.kind}, {facts.dim} dimensions, {size})"
+        f"{facts.documents:,} documents in {path} ({facts.kind}, {facts.dim} dimensions, {size})"
     )
 
 
@@ -173,7 +173,7 @@ def info(directory: str, output_format: str) -> None:
 
     facts = asdict(index_info(directory))
     if output_format == "json":
-        print_line(json_line(facts))
+        print_json(facts)
     else:
         names = {
             "recall": "recall wanted",
@@ -199,8 +199,8 @@ def verify(context: click.Context, directory: str) -> None:
 
     problems = verify_index(directory)
     for problem in problems:
-        print_line(without_controls(f"{problem.file}: {problem.reason}"))
+        print_line(f"{problem.file}: {problem.reason}")
     if problems:
-        click.echo(f"mend it with: sbertkit repair {without_controls(directory)}", err=True)
+        say(f"mend it with: sbertkit repair {directory}")
         context.exit(1)
     print_line("no problems found")

@@ -3,7 +3,7 @@
 import click
 
 from sbertkit.cli.options import device_option, quiet_option, trust_option
-from sbertkit.cli.output import print_line, without_controls
+from sbertkit.cli.output import print_line
 
 
 @click.command()
@@ -27,11 +27,11 @@ def compact(directory: str, quiet: bool) -> None:
     after = index_info(directory)
     segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
     print_line(
-        f"{changes.documents:,} documents in {without_controls(directory)}: {segments} with "
+        f"{changes.documents:,} documents in {directory}: {segments} with "
         f"{before.deleted:,} deleted documents became {after.segments}, "
         f"{decimal(before.bytes)} -> {decimal(after.bytes)}"
         if after.generation != before.generation
-        else f"{without_controls(directory)} is compact already"
+        else f"{directory} is compact already"
     )
 
 
@@ -71,12 +71,12 @@ def repair(
         progress=not quiet,
     )
     for problem in done.mended:
-        print_line(without_controls(f"{problem.file}: {problem.reason}"))
+        print_line(f"{problem.file}: {problem.reason}")
     for problem in done.lost:
-        print_line(without_controls(f"lost: {problem.file}: {problem.reason}"))
+        print_line(f"lost: {problem.file}: {problem.reason}")
     if done.lost:
         left = index_info(directory).documents
-        print_line(f"{left:,} documents are left in {without_controls(directory)}")
+        print_line(f"{left:,} documents are left in {directory}")
     if not done:
         print_line("nothing to repair")
 
@@ -98,4 +98,4 @@ def dump(directory: str, output: str) -> None:
     from sbertkit.retrieval import dump_index
 
     for path in dump_index(directory, output):
-        print_line(without_controls(str(path)))
+        print_line(str(path))

@@ -1,32 +1,23 @@
 """What commands print: tables for people, JSON for programs, nothing that a terminal would obey."""
 
+import errno
+import io
 import json
-import re
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
-import click
+from sbertkit.errors import StorageError
+from sbertkit.terminal import error_stream, make_console, visible_json, visible_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _SHOWN_CHARS = 300
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_C1_CONTROLS = re.compile(r"[\x7f-\x9f]")
-_BREAKS = re.compile(r"[\t\n\r\u2028\u2029]+")
-
-
-def without_controls(text: str) -> str:
-    """The text on one line with control codes as U+FFFD, so that no terminal acts on them."""
-    return _CONTROLS.sub("\ufffd", _BREAKS.sub(" ", text))
-
-
-def json_line(content: Mapping[str, Any]) -> str:
-    """Strict JSON on one line; no control code of the data is in it as such."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # a terminal that knows few characters
-        text = json.dumps(content, allow_nan=False)
-    return _C1_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+_UNLIMITED = 1_000_000
+"""Width of a table that no terminal shows, in characters: whoever reads it wants whole values."""
 
 
 def shortened(text: str) -> str:
@@ -34,35 +25,61 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 3]}..."
 
 
-def print_line(text: str) -> None:
-    """Prints a line of data, as it is."""
-    click.echo(text, color=True)  # or else click drops what it takes for colours
+def print_text(text: str) -> None:
+    """Writes a text of several lines to standard output, as it is.
+
+    Raises:
+        StorageError: It cannot be written, since standard output is closed or full.
+        BrokenPipeError: Its reader has gone.
+    """
+    try:
+        stream = _standard_output()
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: it was closed
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"standard output cannot be written: {reason}") from error
+
+
+def print_line(*cells: str) -> None:
+    """Prints a line of data; cells have a tab between them."""
+    print_text("\t".join(map(visible_text, cells)) + "\n")
+
+
+def print_json(content: Mapping[str, Any], *, indent: int | None = None) -> None:
+    """Prints strict JSON, on one line unless it is indented."""
+    text = visible_json(content, indent=indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:  # a terminal that knows few characters
+        text = json.dumps(content, allow_nan=False, indent=indent)
+    print_text(f"{text}\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Prints a table; columns whose name ends in ``>`` are set flush right."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=without_controls(title) if title else None, title_justify="left")
+    table = Table()
     for column in columns:
         right = column.endswith(">")
         table.add_column(
-            column.removesuffix(">"),
+            Text(visible_text(column.removesuffix(">"))),
             justify="right" if right else "left",
             no_wrap=right,
             overflow="fold",
         )
     for row in rows:
-        # Text, not str: nothing in the data is taken for markup.
-        table.add_row(*(Text(without_controls(str(cell))) for cell in row))
-    Console().print(table)
+        table.add_row(*(Text(visible_text(str(cell))) for cell in row))
+    # The title is a line of its own, since a table would break it at its own width.
+    _print_rich(*([Text(visible_text(title), style="italic")] if title else ()), table)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Prints names and values, one pair a line."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -70,5 +87,55 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts:
-        grid.add_row(Text(name, style="bold"), Text(without_controls(str(value))))
-    Console().print(grid)
+        grid.add_row(Text(visible_text(name), style="bold"), Text(visible_text(str(value))))
+    _print_rich(grid)
+
+
+def prepare_streams() -> None:
+    """Makes standard error lose what it cannot write, and closed streams no trap for files.
+
+    The system gives the number of a closed stream to the next file that is opened, into which a
+    library that writes to standard output or error by its number would write.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.stderr = error_stream()
+
+
+def settle_output(*, drop: bool = False) -> None:
+    """Leaves standard output with nothing that Python would fail to write, or wait for, at its end.
+
+    Args:
+        drop: Whether to drop at once what it still holds, which nobody may ever read.
+    """
+    if sys.stdout is None:
+        return
+    with suppress(OSError, ValueError):
+        if not drop:
+            sys.stdout.flush()
+            return
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _standard_output() -> TextIO:
+    if sys.stdout is None:  # as it is where the shell closed it
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdout
+
+
+def _print_rich(*parts: "RenderableType") -> None:
+    shown = sys.stdout is not None and sys.stdout.isatty()
+    console = make_console(sys.stdout, None if shown else _UNLIMITED)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sbertkit.cli.options import device_option, trust_option
-from sbertkit.cli.output import json_line, print_line, print_table, shortened, without_controls
+from sbertkit.cli.output import print_json, print_line, print_table, shortened
 from sbertkit.errors import InputError
+from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
     from sbertkit.retrieval import Hit
@@ -89,14 +90,13 @@ def _print_tables(queries: Sequence[str], hits: Hits) -> None:
 def _print_jsonl(queries: Sequence[str], hits: Hits) -> None:
     for number, (query, found) in enumerate(zip(queries, hits, strict=True), 1):
         for rank, hit in enumerate(found, 1):
-            line = {"query": query, "query_id": number, "rank": rank, **hit._asdict()}
-            print_line(json_line(line))
+            print_json({"query": query, "query_id": number, "rank": rank, **hit._asdict()})
 
 
 def _print_trec(queries: Sequence[str], hits: Hits) -> None:
     del queries
     for hit in (hit for found in hits for hit in found):
-        if hit.id.split() != [hit.id] or without_controls(hit.id) != hit.id:
+        if hit.id.split() != [hit.id] or visible_text(hit.id) != hit.id:
             raise InputError(
                 f"id {hit.id!r} holds white space or control codes, which the trec format cannot; "
                 "use --format jsonl"

@@ -9,6 +9,7 @@ import click
 from sbertkit.cli.options import POOLINGS, given_options
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.train_options import Numbers, config_options
+from sbertkit.progress import say
 
 if TYPE_CHECKING:
     from sbertkit.training import TrainConfig, TrainResult
@@ -70,7 +71,7 @@ def train_nli(
             print_facts(_facts(result))
         gains = [result.gain]
     if require_gain and any(gain is None or gain <= 0 for gain in gains):
-        click.echo("sbertkit: error: the dev score did not rise (--require-gain)", err=True)
+        say("sbertkit: error: the dev score did not rise (--require-gain)")
         sys.exit(1)
 
 

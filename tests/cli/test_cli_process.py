@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sbertkit import SearchIndex
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.graphs.exporting import export_encoder
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn")
 
@@ -49,8 +51,6 @@ def test_a_closed_standard_output_is_no_error() -> None:
 
 
 def test_a_reader_who_has_enough_is_no_error_to_tell(tmp_path: Path, tiny_encoder: Encoder) -> None:
-    from sbertkit import SearchIndex
-
     documents = [(str(row), f"text {row} " + "of many words " * 9) for row in range(200)]
     SearchIndex.build(documents, tiny_encoder, tmp_path / "i").close()
     process = subprocess.Popen(
@@ -65,9 +65,94 @@ def test_a_reader_who_has_enough_is_no_error_to_tell(tmp_path: Path, tiny_encode
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=60) in (0, 1)
+    assert process.wait(timeout=60) == 141
     assert b"Traceback" not in errors
     assert b"ipe" not in errors  # neither Broken pipe nor BrokenPipeError
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that loads fast, without torch."""
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    export_encoder(tiny_encoder, folder)
+    return str(folder)
+
+
+FULL = "standard output cannot be written: No space left on device"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a POSIX shell and /dev/full")
+@pytest.mark.parametrize(
+    ("redirected", "status", "said"),
+    [
+        (">/dev/null", 0, ""),
+        (">/dev/null 2>&-", 0, ""),
+        (">/dev/null 2>/dev/full", 0, ""),
+        (">/dev/null <&-", 0, ""),
+        (">&-", 1, "sbertkit: error: standard output cannot be written: it is closed\n"),
+        (">/dev/full", 1, f"sbertkit: error: {FULL}\n"),
+        (">/dev/full 2>/dev/full", 1, ""),
+        (">&- 2>&- <&-", 1, ""),
+    ],
+)
+def test_redirected_streams_give_their_status(
+    tmp_path: Path, exported: str, redirected: str, status: int, said: str
+) -> None:
+    corpus, place = tmp_path / "corpus.txt", tmp_path / "index"
+    corpus.write_text("a boat\n\na train\n")  # a blank line, of which a warning tells
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-m", "sbertkit",
+         *("index", str(corpus), "-o", str(place), "--model", exported)],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert ran.returncode == status
+    lines = ran.stderr.splitlines(keepends=True)
+    assert "".join(line for line in lines if not line.startswith("warning: ")) == said
+    with SearchIndex.open(place) as index:
+        assert len(index) == 2
+        assert index.verify() == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_a_build_outlives_the_terminal_that_shows_its_bar(tmp_path: Path, exported: str) -> None:
+    corpus, place = tmp_path / "corpus.txt", tmp_path / "index"
+    corpus.write_text("".join(f"line {row} of many\n" for row in range(3_000)))
+    terminal, end = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(place),
+         "--model", exported],
+        stdout=subprocess.DEVNULL,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(end)
+    assert os.read(terminal, 1)  # the bar is there
+    os.close(terminal)
+    assert process.wait(timeout=120) == 0
+    with SearchIndex.open(place) as index:
+        assert len(index) == 3_000
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_command_whose_output_nobody_reads_ends_by_a_signal(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    documents = [(str(row), f"text {row} " + "of many words " * 90) for row in range(200)]
+    SearchIndex.build(documents, tiny_encoder, tmp_path / "i").close()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbertkit", "search", str(tmp_path / "i"), *"abcdefgh", "-k", "200",
+         "--format", "jsonl"],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.read(1)  # from now on the pipe is full, or will soon be
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 143
+    process.stdout.close()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

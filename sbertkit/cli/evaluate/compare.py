@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, targets_of, write_json
+from sbertkit.cli.files import STANDARD_OUTPUT, json_option, targets_of, write_json
 from sbertkit.cli.options import measure_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.errors import InputError
@@ -68,7 +68,8 @@ def compare(
             missing_as_zero=missing_as_zero,
         )
     write_json(target, found.to_dict())
-    _print(found, first, second)
+    if target is not STANDARD_OUTPUT:
+        _print(found, first, second)
 
 
 def _print(found: "Comparison", first: str, second: str) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, set_or_path, targets_of, write_json
+from sbertkit.cli.files import STANDARD_OUTPUT, json_option, set_or_path, targets_of, write_json
 from sbertkit.cli.options import (
     device_option,
     given_options,
@@ -88,7 +88,8 @@ def index(
             progress=not quiet,
         )
     write_json(target, {"index": directory, **result.to_dict()})
-    _print(result)
+    if target is not STANDARD_OUTPUT:
+        _print(result)
 
 
 def _print(result: "IndexResult") -> None:

@@ -1,10 +1,18 @@
 """``eval isotropy``."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, targets_of, write_json
+from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
+    json_option,
+    report_option,
+    targets_of,
+    write_json,
+    write_report,
+)
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
 from sbertkit.cli.output import print_facts, print_table, shortened
 
@@ -48,7 +56,7 @@ def isotropy(
       sbertkit eval isotropy corpus.txt --model bert-base-uncased --pooling mean
     """
     from sbertkit.evaluation import evaluate_isotropy
-    from sbertkit.evaluation.report import isotropy_page, write_page
+    from sbertkit.evaluation.report import isotropy_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
     encoder = load_encoder()
@@ -63,21 +71,24 @@ def isotropy(
         "seed": seed,
     }
     write_json(target, {**about, **result.to_dict()})
-    if report is not None:
-        write_page(report, isotropy_page(result, about))
-    print_facts(
-        [
-            ("model", f"{encoder.options.model}, pooling {encoder.pooling}"),
-            ("corpus", f"{shortened(corpus)}, {result.texts:,} of {result.documents:,} texts"),
-        ]
-    )
-    _print(result)
+    write_report(report, lambda: isotropy_page(result, about))
+    if STANDARD_OUTPUT not in (target, report):
+        _print(result, about)
 
 
-def _print(result: "IsotropyResult") -> None:
+def _print(result: "IsotropyResult", about: Mapping[str, Any]) -> None:
     from sbertkit.evaluation.report.isotropy import space_rows
     from sbertkit.evaluation.report.words import decimal
 
+    print_facts(
+        [
+            ("model", f"{about['model']}, pooling {about['pooling']}"),
+            (
+                "corpus",
+                f"{shortened(about['corpus'])}, {result.texts:,} of {result.documents:,} texts",
+            ),
+        ]
+    )
     print_table(("measure", "as pooled>", "normalized>"), space_rows(result))
     print_table(
         ("rank correlation with frequency", "items>", "length>", "distance from mean>"),

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from sbertkit.cli.files import json_option, targets_of, write_json
+from sbertkit.cli.files import STANDARD_OUTPUT, json_option, targets_of, write_json
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.progress import say
 
 
 @click.command()
@@ -43,10 +44,11 @@ def mteb(
     (target,) = targets_of(json_path, inputs=tasks)
     result = evaluate_mteb(load_encoder(), tasks, output, progress=not quiet)
     write_json(target, result.to_dict())
-    rows = [(name, result.measures[name], f"{score:.4f}") for name, score in result.scores.items()]
-    print_table(("task", "measure", "score>"), rows)
-    print_facts([("model", result.model), ("mteb", result.version), ("results", output)])
+    if target is not STANDARD_OUTPUT:
+        rows = [(name, result.measures[name], f"{one:.4f}") for name, one in result.scores.items()]
+        print_table(("task", "measure", "score>"), rows)
+        print_facts([("model", result.model), ("mteb", result.version), ("results", output)])
     if result.failed:
         for name, reason in result.failed.items():
-            click.echo(f"sbertkit: error: {name}: {reason}", err=True)
+            say(f"sbertkit: error: {name}: {reason}")
         click.get_current_context().exit(1)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
     json_option,
     report_option,
     set_or_path,
     targets_of,
     write_json,
+    write_report,
     write_rows,
 )
+from sbertkit.cli.files import write_run as write_run_file
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
@@ -62,8 +65,12 @@ class _Measured(NamedTuple):
     show_default=True,
     help="Documents a query is answered with.",
 )
-@click.option("--write-run", metavar="OUT", help="Write what was found, in TREC's six columns.")
-@click.option("--per-query", metavar="OUT", help="Write the values of each query, tab-separated.")
+@click.option(
+    "--write-run", metavar="OUT", help="Write what was found, in TREC's six columns; - prints it."
+)
+@click.option(
+    "--per-query", metavar="OUT", help="Write the values of each query, tab-separated; - prints it."
+)
 @json_option
 @report_option
 @quiet_option
@@ -96,9 +103,8 @@ def retrieval(
       sbertkit eval retrieval qrels.txt --run bm25.trec
     """
     from sbertkit.data.retrieval import read_collection
-    from sbertkit.data.retrieval import write_run as write_run_file
     from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
-    from sbertkit.evaluation.report import retrieval_page, write_page
+    from sbertkit.evaluation.report import retrieval_page
 
     collection = set_or_path(collection)
     _check_options(click.get_current_context(), Path(collection))
@@ -117,11 +123,10 @@ def retrieval(
     about = {"collection": collection, **measured.system}
     write_json(targets[0], {**about, **result.to_dict()})
     write_rows(targets[1], ("query", *result.measures), _rows(result))
-    if targets[2] is not None:
-        write_run_file(targets[2], result.run)
-    if targets[3] is not None:
-        write_page(targets[3], retrieval_page(result, about, _query_texts(collection)))
-    _print(about, result)
+    write_run_file(targets[2], result.run)
+    write_report(targets[3], lambda: retrieval_page(result, about, _query_texts(collection)))
+    if STANDARD_OUTPUT not in targets:
+        _print(about, result)
 
 
 def _query_texts(collection: str) -> Mapping[str, str]:

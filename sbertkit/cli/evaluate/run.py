@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, targets_of, write_json
+from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
+    json_option,
+    report_option,
+    targets_of,
+    write_json,
+    write_report,
+)
 from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
 from sbertkit.cli.output import print_facts, print_table
 
@@ -47,7 +54,8 @@ def run(
     Example:
       sbertkit eval run sts --model all-MiniLM-L6-v2 --report sts.html
     """
-    from sbertkit.evaluation.report import suite_page, write_page
+    from sbertkit.arguments import output_folder
+    from sbertkit.evaluation.report import suite_page
     from sbertkit.evaluation.suites import read_suite, run_suite
     from sbertkit.storage import user_cache
 
@@ -57,12 +65,12 @@ def run(
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
-    place = None if no_cache else Path(cache) if cache else user_cache("vectors")
+    place = None if no_cache else output_folder(cache) if cache else user_cache("vectors")
     result = run_suite(encoder, chosen, folder, cache=place, progress=not quiet)
     write_json(target, result.to_dict())
-    if report is not None:
-        write_page(report, suite_page(result))
-    _print(result, folder)
+    write_report(report, lambda: suite_page(result))
+    if STANDARD_OUTPUT not in (target, report):
+        _print(result, folder)
 
 
 def _print(result: "SuiteResult", folder: str) -> None:

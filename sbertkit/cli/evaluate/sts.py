@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import json_option, report_option, set_or_path, targets_of, write_json
+from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
+    json_option,
+    report_option,
+    set_or_path,
+    targets_of,
+    write_json,
+    write_report,
+)
 from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts, print_table
 
@@ -48,7 +56,7 @@ def sts(
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.evaluation import evaluate_sts
-    from sbertkit.evaluation.report import sts_page, write_page
+    from sbertkit.evaluation.report import sts_page
 
     file = set_or_path(file)
     target, report = targets_of(json_path, report_path, inputs=(file,))
@@ -61,10 +69,10 @@ def sts(
         "pooling": encoder.pooling,
     }
     write_json(target, {**about, **result.to_dict()})
-    if report is not None:
-        write_page(report, sts_page(result, about))
-    print_facts(_facts(result, encoder.options.model))
-    _print_tables(result)
+    write_report(report, lambda: sts_page(result, about))
+    if STANDARD_OUTPUT not in (target, report):
+        print_facts(_facts(result, encoder.options.model))
+        _print_tables(result)
 
 
 def _print_tables(result: "StsResult") -> None:

@@ -3,7 +3,7 @@
 from sbertkit.data.retrieval.collections import Collection, read_collection
 from sbertkit.data.retrieval.judgements import Qrels, checked_qrels, read_qrels
 from sbertkit.data.retrieval.queries import read_queries
-from sbertkit.data.retrieval.runs import Run, checked_run, read_run, write_run
+from sbertkit.data.retrieval.runs import Run, checked_run, read_run, run_lines, write_run
 
 __all__ = [
     "Collection",
@@ -15,5 +15,6 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
+    "run_lines",
     "write_run",
 ]

@@ -3,9 +3,8 @@
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
-from pathlib import Path
 from typing import NamedTuple
 
 from sbertkit.arguments import output_file, path_text
@@ -97,25 +96,36 @@ def write_run(path: str | os.PathLike[str], run: Run, name: str = "sbertkit") ->
         StorageError: The disk is full or the like.
     """
     target = output_file(path)
+    lines = run_lines(run, name)
+    with (
+        storage_errors(target),
+        staged_file(target) as staged,
+        staged.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def run_lines(run: Run, name: str = "sbertkit") -> Iterator[str]:
+    """The lines of a run file, without their ends, the best document of each query first.
+
+    Raises:
+        InputError: An id or name with a blank in it, which the format cannot hold.
+    """
     for word in (name, *run, *(document for found in run.values() for document in found)):
         if not word or re.search(r"\s", word):
             raise InputError(
                 f"a run file cannot hold {printable(word)!r}: ids must be words without blanks"
             )
-    with storage_errors(target), staged_file(target) as staged:
-        _write(staged, run, name)
+    return (
+        f"{query} Q0 {document} {rank} {found[document]!r} {name}"
+        for query, found in run.items()
+        for rank, document in enumerate(ranked(found), 1)
+    )
 
 
 def ranked(found: Mapping[str, float]) -> list[str]:
     """Documents as trec_eval orders them: by score, equal ones by id, both descending."""
     return sorted(found, key=lambda document: (found[document], document), reverse=True)
-
-
-def _write(path: Path, run: Run, name: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for query, found in run.items():
-            for rank, document in enumerate(ranked(found), 1):
-                file.write(f"{query} Q0 {document} {rank} {found[document]!r} {name}\n")
 
 
 def _found(line: Line) -> _Found | BadRow:
