@@ -2,6 +2,7 @@
 
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind
 from sbertkit.index.live import LiveRows
+from sbertkit.index.opened_file import OpenedFile
 from sbertkit.index.segment import (
     BUILD_FILE,
     INDEX_FILE,
@@ -20,6 +21,7 @@ __all__ = [
     "VECTORS_FILE",
     "LiveRows",
     "Neighbours",
+    "OpenedFile",
     "VectorSegment",
     "check_kind",
     "choose_kind",

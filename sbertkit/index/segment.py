@@ -5,6 +5,7 @@ Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not 
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
+from sbertkit.files import open_regular
 from sbertkit.index.kinds import (
     KINDS,
     IndexKind,
@@ -26,6 +28,7 @@ from sbertkit.index.kinds import (
 )
 from sbertkit.index.library import load_faiss
 from sbertkit.index.live import LiveRows
+from sbertkit.index.opened_file import OpenedFile
 from sbertkit.storage import storage_errors
 
 VECTORS_FILE = "vectors.npy"
@@ -111,12 +114,19 @@ class VectorSegment:
         kind: Kind of the index.
         parameters: Its settings.
         index: Its faiss index; ``None`` for kind flat.
+        file: The file of the vectors.
     """
 
     def __init__(
-        self, vectors: Vectors, kind: IndexKind, parameters: Parameters, index: Any
+        self,
+        vectors: Vectors,
+        kind: IndexKind,
+        parameters: Parameters,
+        index: Any,
+        file: OpenedFile,
     ) -> None:
         self._vectors = vectors
+        self._file = file
         self._kind = kind
         self._parameters = parameters
         self._index = index
@@ -166,11 +176,11 @@ class VectorSegment:
             parameters = build["parameters"]
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedIndex(f"{folder} cannot be read: {error}") from error
-        vectors = _map_vectors(folder / VECTORS_FILE, rows, dim)
+        vectors, file = _map_vectors(folder / VECTORS_FILE, rows, dim)
         index = None if kind.build is None else read_index(folder / INDEX_FILE)
         if index is not None and (index.ntotal, index.d) != vectors.shape:
             raise DamagedIndex(f"{folder / INDEX_FILE} does not fit the stored vectors")
-        return cls(vectors, kind, parameters, index)
+        return cls(vectors, kind, parameters, index, file)
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -181,7 +191,12 @@ class VectorSegment:
         return self._kind.name
 
     def at(self, rows: Rows) -> Vectors:
-        """The stored vectors of some rows, (n, dim)."""
+        """The stored vectors of some rows, (n, dim).
+
+        Raises:
+            DamagedIndex: The file was overwritten since it was opened.
+        """
+        self._file.check()
         stored: Vectors = np.array(self._vectors[rows])
         return stored
 
@@ -195,7 +210,11 @@ class VectorSegment:
             k: How many.
             exact: Look at every row, whatever the kind.
             live: The rows that may be found, at least one; ``None`` for all.
+
+        Raises:
+            DamagedIndex: The file of the vectors was overwritten since it was opened.
         """
+        self._file.check()
         count = len(self) if live is None else live.count
         k = min(k, count)
         wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
@@ -281,18 +300,20 @@ class VectorSegment:
         return scores
 
 
-def _map_vectors(path: Path, rows: int, dim: int) -> Vectors:
-    """The matrix of a .npy file, memory-mapped.
+def _map_vectors(path: Path, rows: int, dim: int) -> tuple[Vectors, OpenedFile]:
+    """The matrix of a .npy file, memory-mapped, and the file.
 
     Of the header only the length is looked at, since a large file's hash may not have been checked.
 
     Raises:
         DamagedIndex: The file has not this number of vectors of this size.
     """
-    start = path.stat().st_size - rows * dim * 4
-    with path.open("rb") as file:
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        start = status.st_size - rows * dim * 4
         begin = file.read(len(_NPY_MAGIC) + 2)
-    length = len(begin) + int.from_bytes(begin[len(_NPY_MAGIC) :], "little")
-    if rows < 1 or not begin.startswith(_NPY_MAGIC) or start != length:
-        raise DamagedIndex(f"{path} does not hold {rows} vectors of size {dim}")
-    return np.memmap(path, dtype="<f4", mode="r", offset=start, shape=(rows, dim))
+        length = len(begin) + int.from_bytes(begin[len(_NPY_MAGIC) :], "little")
+        if rows < 1 or not begin.startswith(_NPY_MAGIC) or start != length:
+            raise DamagedIndex(f"{path} does not hold {rows} vectors of size {dim}")
+        vectors = np.memmap(file, dtype="<f4", mode="r", offset=start, shape=(rows, dim))
+    return vectors, OpenedFile(path, status)

@@ -1,10 +1,11 @@
 """The documents of a segment in SQLite: written once while a corpus is read, then only read."""
 
 import json
+import os
 import sqlite3
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ import numpy.typing as npt
 
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.errors import DamagedIndex, InputError
+from sbertkit.forks import fork_safe_lock
+from sbertkit.index import OpenedFile
 from sbertkit.progress import Advance
 
 DOCUMENTS_FILE = "documents.db"
@@ -33,7 +36,8 @@ CREATE VIRTUAL TABLE words USING fts5(
 """
 # A staged file that is not finished is thrown away whole, so that it needs no journal.
 _STAGING = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-_ROWS_A_QUERY = 500
+_ROWS_PER_QUERY = 500
+_ROWS_PER_CHUNK = 100
 _ROWS_A_STEP = 1_000
 
 
@@ -103,7 +107,7 @@ class StoredRow(NamedTuple):
 
 
 class DocumentStore:
-    """The documents of a published segment; safe to share between threads.
+    """The documents of a published segment; safe to share between threads and with forks.
 
     The file is freed with the object, or before by `close`.
 
@@ -115,23 +119,20 @@ class DocumentStore:
     """
 
     def __init__(self, path: Path) -> None:
-        # Immutable: nothing is locked or written, so that a read-only folder can be searched, and
-        # an open store outlives the removal of its file.
-        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-        self._lock = threading.Lock()
+        self._path = path
+        self._lock = fork_safe_lock()
+        self._closed = False
+        with self._lock:
+            self._connect()
         try:
-            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-        except sqlite3.Error as error:
-            raise DamagedIndex(f"{path} cannot be read: {error}") from error
-        self.close = weakref.finalize(self, self._connection.close)
-        try:
-            (self._count,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
-        except sqlite3.Error as error:
+            ((count,),) = self._fetch("SELECT count(*) FROM documents", (), 1)
+        except BaseException:
             self.close()
-            raise DamagedIndex(f"{path} cannot be read: {error}") from error
+            raise
+        self._count = int(count)
 
     def __len__(self) -> int:
-        return int(self._count)
+        return self._count
 
     def at(self, rows: Sequence[int]) -> dict[int, Document]:
         """The documents of some rows, by row."""
@@ -147,8 +148,8 @@ class DocumentStore:
         return {id_: StoredRow(*others) for id_, *others in self._among(columns, ids)}
 
     def texts(self) -> Iterator[str]:
-        """All texts in the order of rows, one at a time; for one thread alone."""
-        for (text,) in self._connection.execute("SELECT text FROM documents ORDER BY row"):
+        """All texts in the order of rows, one at a time."""
+        for _, text in self._in_order("text"):
             yield text
 
     def texts_at(self, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -156,22 +157,73 @@ class DocumentStore:
         yield from self._among("SELECT row, text FROM documents WHERE row", rows)
 
     def documents(self, live: npt.NDArray[np.bool_] | None = None) -> Iterator[SourcedDocument]:
-        """The documents in the order of rows, one at a time; for one thread alone.
+        """The documents in the order of rows, one at a time.
 
         Args:
             live: Whether each row is wanted, (n,); ``None`` for all.
         """
-        query = "SELECT row, id, text, metadata, line FROM documents ORDER BY row"
-        for row, id_, text, metadata, line in self._connection.execute(query):
+        for row, id_, text, metadata, line in self._in_order("id, text, metadata, line"):
             if live is None or live[row]:
                 yield SourcedDocument(Document(id_, text, json.loads(metadata)), line)
 
+    def close(self) -> None:
+        """Frees the file; what is asked for later is refused."""
+        with self._lock:
+            self._closed = True
+            self._free()
+
     def _among(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The answers to a query that ends in a column, for those rows with one of the values."""
-        for start in range(0, len(values), _ROWS_A_QUERY):
-            part = values[start : start + _ROWS_A_QUERY]
-            with self._lock:
-                answers = self._connection.execute(
-                    f"{query} IN ({','.join('?' * len(part))})", part
-                ).fetchall()
-            yield from answers
+        for start in range(0, len(values), _ROWS_PER_QUERY):
+            chunk = values[start : start + _ROWS_PER_QUERY]
+            yield from self._fetch(f"{query} IN ({','.join('?' * len(chunk))})", chunk, len(chunk))
+
+    def _in_order(self, columns: str) -> Iterator[tuple[Any, ...]]:
+        """Number and columns of every row, in order."""
+        query = f"SELECT row, {columns} FROM documents WHERE row >= ? ORDER BY row LIMIT ?"  # noqa: S608  # columns are ours
+        for start in range(0, self._count, _ROWS_PER_CHUNK):
+            wanted = range(start, min(start + _ROWS_PER_CHUNK, self._count))
+            rows = self._fetch(query, (start, len(wanted)), len(wanted))
+            if [row for row, *_ in rows] != list(wanted):
+                raise DamagedIndex(f"{self._path} lacks some of the rows from {start}")
+            yield from rows
+
+    def _fetch(self, query: str, values: Sequence[Any], limit: int) -> list[tuple[Any, ...]]:
+        """The answers to a query, of which there must not be more than `limit`."""
+        with self._lock:
+            if self._closed:
+                raise InputError(f"{self._path} was closed; open the index again")
+            if self._process != os.getpid():
+                self._reconnect()
+            self._file.check()
+            try:
+                with closing(self._connection.execute(query, values)) as cursor:
+                    answers = cursor.fetchmany(limit + 1)
+            except sqlite3.Error as error:
+                raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
+        if len(answers) > limit:
+            raise DamagedIndex(f"{self._path} holds a row twice")
+        return answers
+
+    def _connect(self) -> None:
+        # Immutable: nothing is locked or written, so that a read-only folder can be searched, and
+        # an open store outlives the removal of its file.
+        uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
+        try:
+            self._file = OpenedFile(self._path, self._path.stat())
+            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
+        self._process = os.getpid()
+        self._free = weakref.finalize(self, self._connection.close)
+        # At the end of the process daemon threads may still be inside a query.
+        self._free.atexit = False
+
+    def _reconnect(self) -> None:
+        """Opens the file for a forked process; the parent's connection shares a file position."""
+        if not self._file.is_in_place():
+            raise InputError(
+                f"{self._path} was removed since this process was forked; open the index again"
+            )
+        self._free()
+        self._connect()

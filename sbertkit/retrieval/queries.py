@@ -1,6 +1,5 @@
 """What is asked of an index: queries as unit vectors, and how many hits."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from sbertkit.data import is_blank
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.forks import fork_safe_lock
 from sbertkit.metrics.cosine import unit_rows
 
 Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
@@ -52,7 +52,7 @@ class QueryEncoder:
         self._encoder = encoder
         self._remembered = remembered
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors (n, dim) of texts.

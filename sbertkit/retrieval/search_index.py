@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +17,7 @@ from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.retrieval.build import BuildOptions, build_index
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.corpus import Corpus
+from sbertkit.retrieval.current_view import CurrentView
 from sbertkit.retrieval.imported import VectorSource
 from sbertkit.retrieval.inspection import describe, verify_index
 from sbertkit.retrieval.manifest import read_manifest
@@ -26,6 +29,7 @@ from sbertkit.retrieval.view import View
 Vectors = npt.NDArray[np.float32]
 
 _MODES = ("dense",)
+_DOCUMENTS_PER_CHUNK = 100
 
 
 class SearchIndex:
@@ -42,9 +46,8 @@ class SearchIndex:
     def __init__(self, path: Path, encoder: Encoder, view: View) -> None:
         self.path = path
         self.encoder = encoder
-        self._last = view
+        self._current = CurrentView(path, view)
         self._queries = QueryEncoder(encoder)
-        self._closed = False
 
     @classmethod
     def build(
@@ -183,9 +186,9 @@ class SearchIndex:
         k = whole_number("k", k)
         if mode not in _MODES:
             raise InputError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        view = self._view
-        vectors = query_vectors(queries, self._queries)
-        return view.search(vectors, k, exact=exact) if len(vectors) else []
+        with self._current.used() as view:
+            vectors = query_vectors(queries, self._queries)
+            return view.search(vectors, k, exact=exact) if len(vectors) else []
 
     def get(self, document_id: str) -> Document:
         """The document of an id.
@@ -196,14 +199,16 @@ class SearchIndex:
         """
         if not isinstance(document_id, str):
             raise InputTypeError(f"an id must be a str, not {document_id!r}")
-        document = self._view.get(repair_surrogates(document_id))
+        with self._current.used() as view:
+            document = view.get(repair_surrogates(document_id))
         if document is None:
             raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
         return document
 
     def documents(self) -> Iterator[Document]:
         """All documents in the order of the index, one at a time in constant memory."""
-        return self._view.documents()
+        with self._current.used() as view:
+            return self._drawn(view.documents())
 
     def add(
         self,
@@ -267,9 +272,8 @@ class SearchIndex:
             InputError: An id is given twice.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        return self._changed(
-            delete_documents(self.path, ids, missing_ok=missing_ok, known=self._newest())
-        )
+        with self._changing() as view:
+            return delete_documents(self.path, ids, missing_ok=missing_ok, known=view)
 
     def compact(self, *, progress: bool = False) -> Changes:
         """Writes the index anew as one segment without what was deleted; nothing is encoded.
@@ -280,7 +284,8 @@ class SearchIndex:
         Raises:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        return self._changed(compact_index(self.path, progress=progress, known=self._newest()))
+        with self._changing() as view:
+            return compact_index(self.path, progress=progress, known=view)
 
     def refresh(self) -> bool:
         """Takes over what other processes have written since; whether there was anything.
@@ -288,13 +293,8 @@ class SearchIndex:
         Raises:
             InputError: As `open`; the view then stays as it was.
         """
-        view = self._view
-        if read_manifest(self.path) == view.manifest:
-            return False
-        newer = open_view(self.path, view)
-        check_encoder(self.path, newer.manifest.encoder, self.encoder)
-        self._last = newer  # threads that are searching keep the one they have
-        return True
+        with self._current.used() as view:
+            return self._take_newer(view)
 
     def sample(self, count: int, seed: int = 0) -> tuple[list[str], Vectors]:
         """Ids and vectors (n, dim) of documents drawn at random, each once; all where fewer.
@@ -302,15 +302,15 @@ class SearchIndex:
         Raises:
             InputError: A count below 1.
         """
-        view = self._view
-        count = min(whole_number("count", count), len(view))
-        drawn = np.sort(np.random.default_rng(seed).choice(len(view), count, replace=False))
-        return view.sample(drawn)
+        with self._current.used() as view:
+            count = min(whole_number("count", count), len(view))
+            drawn = np.sort(np.random.default_rng(seed).choice(len(view), count, replace=False))
+            return view.sample(drawn)
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the files of all segments, by the name of the file."""
         sizes: dict[str, int] = {}
-        for entry in self._view.manifest.files():
+        for entry in self._current.manifest.files():
             name = Path(entry.path).name
             sizes[name] = sizes.get(name, 0) + entry.bytes
         return sizes
@@ -320,20 +320,22 @@ class SearchIndex:
         return f"SearchIndex({str(self.path)!r}, {info.kind}, {info.documents} documents)"
 
     def __len__(self) -> int:
-        return len(self._last)
+        return self._current.manifest.documents
 
     def info(self) -> IndexInfo:
         """What the index holds."""
-        return describe(self._last.manifest)
+        return describe(self._current.manifest)
 
     def verify(self) -> tuple[Problem, ...]:
         """What is wrong with the folder's files now; empty when nothing is."""
         return verify_index(self.path)
 
     def close(self) -> None:
-        """Frees the files; the index cannot be searched any more."""
-        self._last.close()
-        self._closed = True
+        """Frees the files; the index cannot be searched any more.
+
+        Searches of other threads that run meanwhile finish first.
+        """
+        self._current.close()
 
     def __enter__(self) -> "SearchIndex":
         return self
@@ -346,33 +348,47 @@ class SearchIndex:
     ) -> None:
         self.close()
 
-    @property
-    def _view(self) -> View:
-        if self._closed:
-            raise InputError(f"the index {self.path} was closed; open it again")
-        return self._last
-
     def _change(self, corpus: Corpus, mode: str, read: ReadOptions, progress: bool) -> Changes:
-        return self._changed(
-            change_documents(
+        with self._changing() as view:
+            return change_documents(
                 self.path,
                 corpus,
                 lambda _: self.encoder,
                 mode=mode,
                 read=read,
                 progress=progress,
-                known=self._newest(),
+                known=view,
             )
-        )
 
-    def _newest(self) -> View:
-        """The newest view, which a change starts from; refused where it is another encoder's."""
-        self.refresh()
-        return self._view
+    @contextmanager
+    def _changing(self) -> Iterator[View]:
+        """The newest view, which a change starts from; then the one that it has made is taken.
 
-    def _changed(self, changes: Changes) -> Changes:
+        Raises:
+            ModelMismatch: The newest is another encoder's.
+        """
         self.refresh()
-        return changes
+        with self._current.used() as view:
+            yield view
+            self._take_newer(view)
+
+    def _take_newer(self, view: View) -> bool:
+        """Takes over what is newer than a view; whether there was anything."""
+        if read_manifest(self.path) == view.manifest:
+            return False
+        newer = open_view(self.path, view)
+        check_encoder(self.path, newer.manifest.encoder, self.encoder)
+        self._current.replace(newer)
+        return True
+
+    def _drawn(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """The documents, drawn so many at a time, so that `close` need not wait for the last."""
+        while True:
+            with self._current.used():
+                drawn = list(islice(documents, _DOCUMENTS_PER_CHUNK))
+            if not drawn:
+                return
+            yield from drawn
 
 
 def _checked(encoder: object) -> Encoder:

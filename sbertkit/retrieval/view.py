@@ -98,7 +98,7 @@ class View:
         return None
 
     def documents(self) -> Iterator[Document]:
-        """All documents, one at a time; for one thread alone."""
+        """All documents, one at a time."""
         for segment in self.segments:
             mask = None if segment.live is None else segment.live.mask
             for sourced in segment.documents.documents(mask):
