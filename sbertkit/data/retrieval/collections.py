@@ -1,5 +1,6 @@
 """A retrieval collection in BEIR's layout: a corpus, queries and judgements in one folder."""
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from sbertkit.data.retrieval.queries import read_queries
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, MissingFile
 
+_LOG = logging.getLogger(__name__)
 _SUFFIXES = ("", ".gz")
 _FORMS = (".tsv", ".jsonl")
 
@@ -60,9 +62,22 @@ def read_collection(folder: str | os.PathLike[str], split: str = "test") -> Coll
             f"{printable(next(iter(queries)), 40)!r}; ids must be equal as text"
         )
     missing = tuple(query for query in qrels if query not in queries)
-    anywhere = {query for path in _split_files(root).values() for query in read_qrels(path)}
+    anywhere = _judged_elsewhere(root, split) | qrels.keys()
     unjudged = tuple(query for query in queries if query not in anywhere)
     return Collection(root, split, judged, qrels, missing, unjudged)
+
+
+def _judged_elsewhere(root: Path, split: str) -> set[str]:
+    """The queries of the other splits, which only say that somebody judged them."""
+    found: set[str] = set()
+    for name, path in _split_files(root).items():
+        if name == split:
+            continue
+        try:
+            found |= read_qrels(path).keys()
+        except InputError as error:
+            _LOG.warning("%s; passed over, since the split %s is read", error, printable(split, 40))
+    return found
 
 
 def _file(root: Path, name: str) -> Path:
@@ -74,11 +89,11 @@ def _file(root: Path, name: str) -> Path:
 
 
 def _split_files(root: Path) -> dict[str, Path]:
-    """The files of judgements by the names of their splits."""
+    """The files of judgements by the names of their splits; hidden ones are none."""
     found: dict[str, Path] = {}
     for form in _FORMS:
         for suffix in _SUFFIXES:
-            for path in sorted((root / "qrels").glob(f"*{form}{suffix}")):
+            for path in sorted((root / "qrels").glob(f"[!.]*{form}{suffix}")):
                 found.setdefault(path.name.removesuffix(f"{form}{suffix}"), path)
     return found
 
