@@ -135,6 +135,7 @@ def evaluate_index(
         wanted = Measures(measures)
         k = max(k, wanted.cutoff)
         collection = read_collection(folder, split)
+        wanted.check_grades(collection.qrels)  # before anything is encoded
         ids = list(collection.queries)
         vectors = index.encoder.encode(list(collection.queries.values()), kind="query")
     with track("searching", 2 * len(ids), shown=progress) as advance:

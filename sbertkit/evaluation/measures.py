@@ -1,14 +1,30 @@
 """Retrieval measures by the names of ir-measures, which computes them with trec_eval's own code."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sbertkit.data.retrieval import Qrels, Run
+from sbertkit.data.retrieval.judgements import MAX_GRADE
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError, MissingDependency
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10", "Success@10")
+
+_MAX_CUTOFF = 10**6
+_BOUNDS = {"cutoff": ("cut-off", _MAX_CUTOFF), "rel": ("least grade", MAX_GRADE)}
+"""What parameters are called, and their largest values; beyond them trec_eval's code may end the
+process, as it does below 1."""
+_TRIAL_QRELS = {query: {"1": 2, "2": 0} for query in "12345"}
+_TRIAL_RUN = {
+    "1": {"1": -1.0, "2": -2.0},
+    "2": {"1": -1.0},
+    "3": {"2": -1.0},
+    "4": {"3": -1.0, "1": -2.0},
+}
+_GDEVAL_GRADE = 4
+"""Largest grade of gdeval.pl, TREC's script for ERR and exponential gains."""
 
 PerQuery = dict[str, dict[str, float]]
 """Values by measure and query id."""
@@ -21,7 +37,8 @@ class Measures:
         names: As ir-measures spells them: ``nDCG@10``, ``AP``, ``AP(rel=2)@100``, ``RR@10``.
 
     Raises:
-        InputError: A name that is none or that no installed package computes, or one twice.
+        InputError: A name that is none, one that nothing installed here computes for some queries
+            by way of trial, or one twice.
         InputTypeError: Not a list of names.
         MissingDependency: ir-measures is not installed.
     """
@@ -36,6 +53,8 @@ class Measures:
         if len({repr(measure) for measure in self._by_name.values()}) < len(names):
             raise InputError(f"measures must be distinct, found {', '.join(names)}")
         self._library = library
+        for name, measure in self._by_name.items():
+            self._try(name, measure)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,23 +67,82 @@ class Measures:
         cuts = (measure.params.get("cutoff") for measure in self._by_name.values())
         return max((int(cut) for cut in cuts if cut is not None), default=0)
 
+    def check_grades(self, qrels: Qrels) -> None:
+        """Nothing, if the measures can be computed from these grades.
+
+        Raises:
+            InputError: A grade is above what the script for ERR takes.
+        """
+        largest = max((max(judged.values(), default=0) for judged in qrels.values()), default=0)
+        by_name = self._by_name.items()
+        names = [name for name, measure in by_name if _is_gdeval(self._library, measure)]
+        if names and largest > _GDEVAL_GRADE:
+            raise InputError(
+                f"{', '.join(names)}: expected grades up to {_GDEVAL_GRADE}, as TREC's script for "
+                f"it has them, found {largest}; leave the measure out"
+            )
+
     def per_query(self, qrels: Qrels, run: Run) -> PerQuery:
         """Values by measure for every query of `qrels`; one without hits has the measure's zero.
 
         Documents are ordered by score, equal scores by document id, both descending, as trec_eval
         does; scores are compared in double precision, as its version 10 does. Grades below 0 count
         as not judged.
+
+        Raises:
+            InputError: See `check_grades`.
         """
+        self.check_grades(qrels)
+        # Numbers in the place of ids: some measures go through files with blanks between columns.
+        queries = {query: str(number) for number, query in enumerate(qrels, 1)}
+        documents: dict[str, str] = {}
         grades = {
-            query: {document: grade for document, grade in judged.items() if grade >= 0}
+            queries[query]: {
+                documents.setdefault(document, str(len(documents))): grade
+                for document, grade in judged.items()
+                if grade >= 0
+            }
             for query, judged in qrels.items()
         }
-        placed = {query: _by_place(run[query]) for query in qrels if run.get(query)}
-        values: PerQuery = {name: {} for name in self._by_name}
-        names = {measure: name for name, measure in self._by_name.items()}
-        for metric in self._library.iter_calc(list(names), grades, placed):
-            values[names[metric.measure]][metric.query_id] = float(metric.value)
-        return values
+        placed = {
+            queries[query]: {
+                documents.setdefault(document, str(len(documents))): float(-place)
+                for place, document in enumerate(ranked(run[query]))  # distinct: nothing is a tie
+            }
+            for query in qrels
+            if run.get(query)
+        }
+        found = self._calculate(list(self._by_name.values()), grades, placed)
+        return {
+            name: {
+                query: found[measure].get(number, float(measure.DEFAULT))
+                for query, number in queries.items()
+            }
+            for name, measure in self._by_name.items()
+        }
+
+    def _calculate(self, measures: Sequence[Any], grades: Qrels, run: Run) -> dict[Any, Any]:
+        """Values by ir-measures' measure and query."""
+        found: dict[Any, dict[str, float]] = {measure: {} for measure in measures}
+        for metric in self._library.iter_calc(measures, grades, run):
+            found[metric.measure][metric.query_id] = float(metric.value)
+        return found
+
+    def _try(self, name: str, measure: Any) -> None:
+        """Refuses a measure whose computation fails, before anybody has worked for it.
+
+        Raises:
+            InputError: It does.
+        """
+        try:
+            values = self._calculate([measure], _TRIAL_QRELS, _TRIAL_RUN)[measure]
+        except Exception as error:  # whatever a script or package that computes it may raise
+            reason = printable(" ".join(str(error).split()) or type(error).__name__, 200)
+            raise InputError(
+                f"measure {printable(name)!r} cannot be computed here ({reason}); leave it out"
+            ) from error
+        if not all(map(math.isfinite, values.values())):
+            raise InputError(f"measure {printable(name)!r} has no finite value; leave it out")
 
     def mean(self, name: str, values: Mapping[str, float]) -> float:
         """What the values of a measure come to over queries: their mean, or sum for counts."""
@@ -72,11 +150,6 @@ class Measures:
         for value in values.values():
             aggregate.add(value)
         return float(aggregate.result())
-
-
-def _by_place(found: Mapping[str, float]) -> dict[str, float]:
-    """Scores that are all distinct, so that nothing is left to how a program breaks ties."""
-    return {document: float(-place) for place, document in enumerate(ranked(found))}
 
 
 def _library() -> Any:
@@ -92,18 +165,32 @@ def _library() -> Any:
 def _parse(library: Any, name: str) -> Any:
     try:
         measure = library.parse_measure(name)
-        supported = library.DefaultPipeline.supports(measure)
-    except (ValueError, NameError, TypeError, KeyError, AssertionError, SyntaxError) as error:
+        supported = bool(repr(measure)) and library.DefaultPipeline.supports(measure)
+    except Exception as error:  # whatever a name may make of the library's parser
         raise InputError(_unknown(library, name)) from error
     if not supported:
         raise InputError(_unknown(library, name))
-    for parameter, meaning in (("cutoff", "cut-off"), ("rel", "least grade")):
+    for parameter, (meaning, largest) in _BOUNDS.items():
         value = measure.params.get(parameter)
-        if value is not None and value < 1:  # where trec_eval's code would end the process
+        if value is not None and value < 1:
             raise InputError(
                 f"measure {printable(name)!r}: expected a {meaning} of 1 or more, found {value}"
             )
+        if value is not None and value > largest:
+            raise InputError(
+                f"measure {printable(name)!r}: expected a {meaning} of {largest:,} at most"
+            )
     return measure
+
+
+def _is_gdeval(library: Any, measure: Any) -> bool:
+    """Whether the script that is used for want of all other programs computes a measure."""
+    usable = (
+        provider
+        for provider in library.DefaultPipeline.providers
+        if provider.is_available() and provider.supports(measure)
+    )
+    return bool(next(usable).NAME == "gdeval")
 
 
 def _unknown(library: Any, name: str) -> str:

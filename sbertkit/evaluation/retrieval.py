@@ -129,6 +129,7 @@ def evaluate_run(
     """
     wanted = Measures(measures)
     grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else checked_qrels(qrels)
+    wanted.check_grades(grades)
     found = read_run(run) if isinstance(run, str | os.PathLike) else checked_run(run)
     _check_run(found, grades)
     return _measure(_Answers(found, (), ()), grades, wanted, exclude_self=exclude_self)
@@ -167,6 +168,7 @@ def evaluate_retrieval(
     wanted = Measures(measures)
     depth = whole_number("depth", depth, least=max(1, wanted.cutoff))
     collection = folder if isinstance(folder, Collection) else read_collection(folder, split)
+    wanted.check_grades(collection.qrels)  # before anything is encoded
     fetched = depth + 1 if exclude_self else depth
     if isinstance(system, str | os.PathLike | Mapping):
         answers = _from_run(system, collection)

@@ -104,12 +104,54 @@ BY_HAND = {
     "P(rel=2)@2": 1 / 2,
     "R(rel=3)@2": 1.0,
     "Judged@4": 3 / 4,
+    "ERR@10": 7 / 16 / 2 + (1 - 7 / 16) * (1 / 16) / 4,
+    "ERR@2": 7 / 16 / 2,
+    "nDCG(dcg='exp-log2')@10": (7 / math.log2(3) + 1 / math.log2(5))
+    / (7 + 3 / math.log2(3) + 1 / 2),
+    "Compat(p=0.5,normalize=False)": (1 / 4 + 1 / 3 * 1 / 4 + 1 / 8 * 2 / 4)
+    / (1 + 1 / 2 + 1 / 4 + 1 / 8),
 }
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_a_measure_has_the_value_worked_out_by_hand(name: str) -> None:
-    assert Measures([name]).per_query(QRELS, RUN) == {name: {"q": pytest.approx(BY_HAND[name])}}
+    expected = {name: {"q": pytest.approx(BY_HAND[name], abs=1e-5)}}
+    assert Measures([name]).per_query(QRELS, RUN) == expected
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_ids_of_any_kind_give_the_values_of_plain_ones(name: str) -> None:
+    other = {"q": "PLAIN-2 \u3000x", "a": "a b", "b": "", "c": "#\t1", "d": "-0", "e": "e\n"}
+    qrels = {other[q]: {other[d]: grade for d, grade in of.items()} for q, of in QRELS.items()}
+    run = {other[q]: {other[d]: score for d, score in of.items()} for q, of in RUN.items()}
+    found = Measures([name]).per_query(qrels, run)
+    assert found == {name: {other["q"]: Measures([name]).per_query(QRELS, RUN)[name]["q"]}}
+
+
+@pytest.mark.parametrize("name", ["ERR@10", "nDCG(dcg='exp-log2')@10"])
+def test_grades_beyond_what_a_script_takes_are_refused(name: str) -> None:
+    qrels = {"q": {"a": 5}}
+    with pytest.raises(InputError, match=r"expected grades up to 4, .* found 5"):
+        Measures(["AP", name]).check_grades(qrels)
+    Measures(["AP", "nDCG@10"]).check_grades(qrels)
+
+
+def test_a_measure_whose_program_fails_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perl = tmp_path / "perl"
+    perl.write_text("#!/bin/sh\nexit 3\n")
+    perl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(InputError, match=r"'ERR@10' cannot be computed here \(.*status 3"):
+        Measures(["nDCG@10", "ERR@10"])
+
+
+@pytest.mark.parametrize("name", [*BY_HAND, "NumQ", "NumRel", "infAP", "SetF", "IPrec@0.1"])
+def test_every_measure_has_a_value_for_every_query(name: str) -> None:
+    qrels = {"found": {"a": 3}, "unanswered": {"a": 1}, "other": {"b": 2}}
+    values = Measures([name]).per_query(qrels, {"found": {"a": 1.0}, "other": {"a": 1.0}})[name]
+    assert values.keys() == qrels.keys()
 
 
 @pytest.mark.parametrize("name", [*DEFAULT_MEASURES, "AP", "Rprec", "Bpref", "RR"])
@@ -156,6 +198,13 @@ def test_the_cut_off_is_the_deepest() -> None:
         (["__import__('os')"], InputError, "unknown measure"),
         ([""], InputError, "unknown measure"),
         (["nDCG@10\x1b[2J"], InputError, "unknown measure"),
+        (["-" * 9_000 + "1"], InputError, "unknown measure"),
+        (["nDCG(gains={0: 0, 'a': 1})@10"], InputError, "unknown measure"),
+        (["SDCG@10"], InputError, "unknown measure"),
+        (["Accuracy"], InputError, r"cannot be computed here \(float division by zero\)"),
+        (["P@True"], InputError, "cannot be computed here"),
+        (["P@99999999999"], InputError, "a cut-off of 1,000,000 at most"),
+        (["P(rel=99999999999)@5"], InputError, "a least grade of 10,000 at most"),
         ([], InputError, "found none"),
         (["AP", "AP"], InputError, "distinct"),
         ("nDCG@10", InputTypeError, "list of names"),
