@@ -122,8 +122,17 @@ def test_a_file_without_judgements_is_refused(write: Write, content: str) -> Non
     assert "expected judgements" in refusal(read_qrels, write(content))
 
 
-def test_a_grade_beyond_all_measure_is_refused(write: Write) -> None:
-    assert "too large" in refusal(read_qrels, write("q\td\t99999999999\n"))
+@pytest.mark.parametrize("grade", ["10001", "-10001", "2000000000", "9" * 5_000, "1" + "0" * 99])
+def test_a_grade_beyond_the_largest_is_refused_with_its_line(write: Write, grade: str) -> None:
+    message = refusal(read_qrels, write(f"q\ta\t1\nq\td\t{grade}\n"))
+    assert "1 bad line: 2 (grade" in message
+    assert "too large, the largest taken is 10,000" in message
+    line = f'{{"query-id": "q", "corpus-id": "d", "score": {grade}}}'
+    assert "1 bad line: 1 (" in refusal(read_qrels, write(line, "qrels.jsonl"))
+
+
+def test_the_largest_grade_is_taken(write: Write) -> None:
+    assert read_qrels(write("q\td\t10000\nq\te\t-10000.0\n")) == {"q": {"d": 10_000, "e": -10_000}}
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -315,6 +324,32 @@ def test_a_collection_has_the_judged_queries_of_a_split(folder: Path) -> None:
     assert found.without_text == ("q9",)
     assert found.unjudged == ("q3",)  # q2 is judged in another split
     assert read_collection(folder, "dev").queries == {"q2": "query 2"}
+
+
+@pytest.mark.parametrize("name", ["._test.tsv", "._test.jsonl", ".test.tsv.gz", "._dev.tsv"])
+def test_hidden_files_are_no_judgements(
+    folder: Path, write: Write, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    expected = read_collection(folder)
+    write(b"\0\5\x16\7 Mac OS X \xff", f"set/qrels/{name}")
+    assert read_collection(folder) == expected
+    assert not caplog.messages
+    assert "choose one of dev, test" in refusal(read_collection, folder, "._test")
+
+
+@pytest.mark.parametrize(
+    "content", ["query-id\tcorpus-id\tscore\n", "q5\td1\t1\nq5\td1\t1\n", b"\xff\xfe\n", ""]
+)
+def test_what_is_wrong_with_other_splits_is_a_warning(
+    folder: Path, write: Write, caplog: pytest.LogCaptureFixture, content: str | bytes
+) -> None:
+    expected = read_collection(folder)
+    write(content, "set/qrels/train.tsv")
+    assert read_collection(folder) == expected
+    (message,) = caplog.messages
+    assert "train.tsv" in message
+    assert message.endswith("passed over, since the split test is read")
+    refusal(read_collection, folder, "train")
 
 
 def test_a_gzipped_collection_is_read(folder: Path) -> None:

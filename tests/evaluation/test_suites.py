@@ -106,6 +106,8 @@ def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
     ("content", "reason"),
     [
         ("title = ", "not TOML"),
+        (f"title = {'9' * 5_000}", "not TOML"),
+        (f"title = {'[' * 9_000}", "not TOML"),
         ('title = "x"', "sets missing"),
         ('title = "x"\nsets = []', "sets must be a list of names"),
         ('title = "x"\nsets = "stsb"', "sets must be a list of names"),

@@ -21,7 +21,9 @@ Qrels = Mapping[str, Mapping[str, int]]
 _HEADER_GRADES = ("score", "relevance", "rel", "label", "grade", "judgement", "judgment")
 _HEADER_QUERIES = ("query-id", "query_id", "queryid", "qid", "query", "topic")
 _GRADE = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
-_LARGEST = 2**31 - 1
+MAX_GRADE = 10_000
+"""Largest grade; trec_eval's code keeps a table with an item for each grade up to the largest."""
+_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 
 
 class _Judgement(NamedTuple):
@@ -44,8 +46,8 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
         path: The file, gzip when its name ends in ``.gz``.
 
     Raises:
-        InputError: Bad lines (one message for all), a pair of ids that is judged twice, or no
-            judgement.
+        InputError: Bad lines (one message for all), a grade above `MAX_GRADE`, a pair of ids that
+            is judged twice, or no judgement.
         MissingFile: The file does not exist.
     """
     name = source_name(path_text(path))
@@ -155,8 +157,11 @@ def _whole(query: str, document: str, grade: object) -> int:
             f"qrels: the grade of document {printable(document)!r} for query {printable(query)!r} "
             f"must be a whole number, found {grade!r}"
         ) from error
-    if abs(found) > _LARGEST:
-        raise InputError(f"qrels: the grade {found} of {printable(document)!r} is too large")
+    if abs(found) > MAX_GRADE:
+        raise InputError(
+            f"qrels: the grade of document {printable(document)!r} for query {printable(query)!r} "
+            f"is too large; the largest taken is {MAX_GRADE:,}"
+        )
     return found
 
 
@@ -181,9 +186,13 @@ def _judgement(line: Line, cells: list[str]) -> _Judgement | BadRow:
         return BadRow(line.number, "an empty id")
     if not _GRADE.fullmatch(grade):
         return BadRow(line.number, f"grade {printable(grade, 40)!r} is no whole number")
-    number = int(grade.partition(".")[0])
-    if abs(number) > _LARGEST:
-        return BadRow(line.number, f"grade {printable(grade, 40)} is too large")
+    digits = grade.partition(".")[0]
+    number = int(digits) if len(digits) <= _DIGITS else MAX_GRADE + 1
+    if abs(number) > MAX_GRADE:
+        return BadRow(
+            line.number,
+            f"grade {printable(grade, 40)} is too large, the largest taken is {MAX_GRADE:,}",
+        )
     return _Judgement(line.number, query, document, number)
 
 

@@ -1,5 +1,6 @@
 """Sub-corpora of a file of pairs, from the list beside it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError
 
 _HEADER = ("subset", "split", "first_row", "rows")
+_ROW_NUMBER = re.compile("[0-9]{1,15}")
 
 
 class Run(NamedTuple):
@@ -46,7 +48,7 @@ def read_subsets(path: Path) -> list[Run]:
     runs = []
     for line in lines[1:]:
         cells = line.text.split("\t")
-        if len(cells) != len(_HEADER) or not (cells[2].isdecimal() and cells[3].isdecimal()):
+        if len(cells) != len(_HEADER) or not all(map(_ROW_NUMBER.fullmatch, cells[2:])):
             raise InputError(
                 f"{name} line {line.number}: expected a name, a split and two numbers, found "
                 f"{printable(line.text, 100)!r}"

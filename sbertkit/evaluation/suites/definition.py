@@ -14,6 +14,7 @@ from sbertkit.data.streams import source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.files import read_regular
 
 _SUFFIX = ".toml"
 _TASKS = ("sts", "retrieval")
@@ -81,7 +82,7 @@ def read_suite(suite: str | os.PathLike[str]) -> Suite:
         )
     where = source_name(name)
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        text = read_regular(Path(name), follow=True).decode()
     except FileNotFoundError as error:
         raise MissingFile(f"{where}: no such file; check the path") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -96,7 +97,7 @@ def _folder() -> Any:
 def _suite(where: str, name: str, text: str) -> Suite:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
         raise InputError(f"{where}: not TOML ({error})") from error
     _only(where, content, _KEYS, needed={"title", "sets"})
     sets = _strings(where, "sets", content["sets"])
