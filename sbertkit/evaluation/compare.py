@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sbertkit.arguments import path_text
-from sbertkit.data.retrieval import Qrels, Run
+from sbertkit.data.retrieval import Qrels, Run, read_qrels
 from sbertkit.data.streams import reading, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
@@ -66,8 +66,9 @@ def compare_runs(
         InputError: As `evaluate_run`; or the runs answer different queries, so that a difference
             would be one of queries.
     """
+    grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else qrels  # once: a pipe
     results = [
-        evaluate_run(run, qrels, measures=measures, exclude_self=exclude_self)
+        evaluate_run(run, grades, measures=measures, exclude_self=exclude_self)
         for run in (first, second)
     ]
     return compare_results(*results, missing_as_zero=missing_as_zero)

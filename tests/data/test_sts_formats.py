@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,6 +259,15 @@ def test_bad_rows_of_a_split_name_their_file_and_line(write: Write, tmp_path: Pa
     write(as_jsonl([{**ROWS[1], "score": "high"}]), "hub/test.jsonl")
     with pytest.raises(InputError, match=r"test\.jsonl: 1 bad line: 1 \(score 'high' is no number"):
         read_sts(tmp_path / "hub")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_pairs_from_a_pipe_are_read_once(tmp_path: Path, suffix: str) -> None:
+    contents = {".csv": as_csv(ROWS), ".jsonl": as_jsonl(ROWS), ".tsv": f"{HEADER}test\t3\ta\tb\n"}
+    pipe = tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=[contents[suffix]], daemon=True).start()
+    assert read_sts(pipe).pairs == ((StsPair(3.0, "a", "b"),) if suffix == ".tsv" else PAIRS)
 
 
 def test_rows_without_a_split_beside_rows_with_one_are_refused(write: Write) -> None:

@@ -1,6 +1,8 @@
 """Two systems on the same queries."""
 
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,20 @@ def test_a_comparison_is_the_paired_test_of_both_results() -> None:
         values = [list(result.per_query[name].values()) for result in results]
         assert found.tests[name] == paired_permutation(*values)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
+
+
+def test_judgements_and_runs_from_pipes_are_read_once(tmp_path: Path) -> None:
+    lines = {
+        "qrels": [f"{query}\t{name}\t1\n" for query, of in QRELS.items() for name in of],
+        "a": [f"{q} Q0 {d} 1 {score} x\n" for q, of in run(1).items() for d, score in of.items()],
+        "b": [f"{q} Q0 {d} 1 {score} x\n" for q, of in run(2).items() for d, score in of.items()],
+    }
+    pipes = {name: tmp_path / name for name in lines}
+    for name, pipe in pipes.items():
+        os.mkfifo(pipe)
+        threading.Thread(target=pipe.write_text, args=["".join(lines[name])], daemon=True).start()
+    found = compare_runs(pipes["a"], pipes["b"], pipes["qrels"], measures=["AP"])
+    assert found == compare_runs(run(1), run(2), QRELS, measures=["AP"])
 
 
 def test_a_system_equals_itself() -> None:

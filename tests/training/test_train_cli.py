@@ -382,4 +382,5 @@ def test_a_split_is_named_and_the_rows_of_others_are_counted(run: Run, tmp_path:
     assert "4 rows of other splits left out (4 dev)" in ran.err
     (data,) = TrainResult.read(tmp_path / "models" / "out").record["data"]
     assert (data["rows"], data["other_splits"]) == (len(found) - 4, 4)
-    assert "expected a test split, found dev, train" in one_line(run("--split", "test", "-o", "models/b"))
+    refused = one_line(run("--split", "test", "-o", "models/b"))
+    assert "expected a test split, found dev, train" in refused

@@ -1,6 +1,7 @@
 """Rows of scored pairs from each format, before they are judged."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,12 +79,17 @@ def read_tab_rows(path: str) -> Iterator[Row | BadLine]:
     Raises:
         InputError: A header without a needed column.
     """
-    lines = (line for line in read_lines(path) if "\t" in line.text or not is_blank(line.text))
+    return _tab_rows(read_lines(path), source_name(path))
+
+
+def _tab_rows(lines: Iterator[Line], name: str) -> Iterator[Row | BadLine]:
     layout: Layout | None = None
     for line in lines:
+        if "\t" not in line.text and is_blank(line.text):
+            continue
         cells = line.text.split("\t")
         if layout is None:
-            layout = _of_header(cells, f"{source_name(path)} line {line.number}")
+            layout = _of_header(cells, f"{name} line {line.number}")
             if layout is not None:
                 continue
             layout = _RELEASE if _is_release(cells) else _WITHOUT_HEADER
@@ -98,12 +104,15 @@ def read_csv_rows(path: str) -> Iterator[Row | BadLine]:
     Raises:
         InputError: A header without a needed column, none at all, or a quote never closed.
     """
-    if _begins_with_tabs(path):
-        yield from read_tab_rows(path)
+    name = source_name(path)
+    lines = read_lines(path)
+    begun = list(_to_first_text(lines))  # a pipe can be read but once
+    lines = chain(begun, lines)
+    if begun and begun[-1].text.count("\t") >= 2:
+        yield from _tab_rows(lines, name)
         return
     layout: Layout | None = None
-    name = source_name(path)
-    for first, last, cells in read_fields(read_lines(path), name):
+    for first, last, cells in read_fields(lines, name):
         if layout is not None:
             row = layout.row(first, cells)
             yield row._replace(last=last) if isinstance(row, BadLine) else row
@@ -249,9 +258,12 @@ def _is_release(cells: Sequence[str]) -> bool:
     return True
 
 
-def _begins_with_tabs(path: str) -> bool:
-    first = next((line.text for line in read_lines(path) if not is_blank(line.text)), "")
-    return first.count("\t") >= 2
+def _to_first_text(lines: Iterator[Line]) -> Iterator[Line]:
+    """The lines up to the first that is not blank."""
+    for line in lines:
+        yield line
+        if not is_blank(line.text):
+            return
 
 
 def _columns(batch: Any, names: Sequence[str], source: str) -> list[list[Any]]:
