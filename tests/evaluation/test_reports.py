@@ -6,6 +6,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from sbertkit.evaluation.report import (
     write_page,
 )
 from sbertkit.evaluation.report.page import Section, Table, render
+from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -197,3 +199,34 @@ def test_odd_values_are_drawn_and_colours_follow_the_page(draw: Callable[[], str
     assert "var(--ink)" in drawing or "var(--soft)" in drawing
     assert not re.search("#0[0-9a-f]0[0-9a-f]0[0-9a-f]", drawing)
     assert len(drawing) < 1_500_000
+
+
+LABELS = [
+    r"$\frac{1$",
+    "$x$ and $y$",
+    "\x1b[31mred\x1b[0m\x07\x0b\x85",
+    "\u202egnp.exe\u2066 \u200f\u2028x",
+    "lone \ud800 surrogate",
+    "中文标签 👩\u200d🔬 \ue000",
+    "a \"<&'> b",
+    "",
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_is_text_in_every_drawing(label: str, recwarn: pytest.WarningsRecorder) -> None:
+    drawings = [
+        figures.scatter([1], [2], x_label=label, y_label=label, name=label),
+        figures.histogram([1, 2], 0, 1, x_label=label, name=label, of=label),
+        figures.bars([label, "b"], [1.0, 2.0], [None, None], x_label=label, name=label),
+        figures.line([1.0, 2.0], x_label=label, y_label=label, name=label),
+    ]
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        words = " ".join(root.itertext())
+        assert visible_text(label)[:25] in words
+        assert visible_text(label) == root.get("aria-label")
+        assert visible_text(drawing.replace("\n", "")) == drawing.replace("\n", "")
+    page = render(Page(label, {label: label}, {label: label}, [Section(label, [label])]))
+    assert visible_text(page.replace("\n", "")) == page.replace("\n", "")
+    assert not recwarn.list

@@ -1,6 +1,7 @@
 """The pictures of reports as SVG whose colours follow the page, light or dark."""
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from sbertkit.terminal import visible_text
 
 Numbers = Sequence[float] | npt.NDArray[np.floating]
 
@@ -25,6 +28,7 @@ _OF_THE_PAGE = {
 _SETTINGS = {
     "svg.hashsalt": "sbertkit",
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "font.size": 10.0,
     "font.family": "sans-serif",
     "text.color": _INK,
@@ -55,8 +59,8 @@ def scatter(x: Numbers, y: Numbers, *, x_label: str, y_label: str, name: str) ->
 
     def draw(axes: Any) -> None:
         axes.plot(across, up, ".", color=_ONE, alpha=0.35, markersize=4, markeredgewidth=0)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        axes.set_xlabel(_shown(x_label))
+        axes.set_ylabel(_shown(y_label))
 
     return _drawn(draw, name)
 
@@ -71,8 +75,8 @@ def histogram(
         total = max(1, sum(counts))
         shares = [100 * count / total for count in counts]
         axes.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color=_ONE, alpha=0.8)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(f"% of {of}")
+        axes.set_xlabel(_shown(x_label))
+        axes.set_ylabel(f"% of {_shown(of)}")
         filled = np.flatnonzero(counts)
         if len(filled):
             axes.set_xlim(edges[max(0, filled[0] - 1)], edges[min(len(counts), filled[-1] + 2)])
@@ -96,9 +100,9 @@ def bars(
         for place, interval in zip(places, intervals, strict=True):
             if interval is not None:
                 axes.plot(interval, [place, place], color=_INK, linewidth=1.4)
-        axes.set_yticks(places, [_shortened(one) for one in names])
+        axes.set_yticks(places, [_shown(one) for one in names])
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(x_label)
+        axes.set_xlabel(_shown(x_label))
 
     return _drawn(draw, name, height=max(1.4, 0.6 + 0.32 * len(names)))
 
@@ -110,8 +114,8 @@ def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: st
     def draw(axes: Any) -> None:
         axes.plot(range(len(known)), known, "o-", color=_ONE, markersize=4, linewidth=1.6)
         axes.set_xticks(range(len(known)))
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        axes.set_xlabel(_shown(x_label))
+        axes.set_ylabel(_shown(y_label))
 
     return _drawn(draw, name)
 
@@ -136,7 +140,9 @@ def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> s
     key = re.sub(r"\W+", "-", name)
     for mark in sorted(marks, key=len, reverse=True):
         drawing = re.sub(rf'(id="|#){re.escape(mark)}(?=["\)])', rf"\g<1>{key}-{mark}", drawing)
-    return drawing.replace("<svg ", f'<svg role="img" aria-label="{_attribute(name)}" ', 1)
+    return drawing.replace(
+        "<svg ", f'<svg role="img" aria-label="{_attribute(visible_text(name))}" ', 1
+    )
 
 
 @contextmanager
@@ -144,7 +150,14 @@ def _styled() -> Iterator[None]:
     import matplotlib as mpl
     from matplotlib import style
 
-    with _LOCK, style.context("default"), mpl.rc_context(_SETTINGS):
+    with (
+        _LOCK,
+        style.context("default"),
+        mpl.rc_context(_SETTINGS),
+        warnings.catch_warnings(),
+    ):
+        # Such as of glyphs that its fonts lack; the reader's browser has fonts of its own.
+        warnings.simplefilter("ignore")
         yield
 
 
@@ -152,7 +165,7 @@ def _attribute(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
 
 
-def _shortened(text: str, most: int = 28) -> str:
-    # matplotlib takes dollars for mathematics
-    short = text if len(text) <= most else f"{text[: most - 3]}..."
-    return short.replace("$", r"\$")
+def _shown(text: str, most: int = 28) -> str:
+    """The beginning of a label, with nothing that SVG cannot hold."""
+    visible = visible_text(text)
+    return visible if len(visible) <= most else f"{visible[: most - 3]}..."

@@ -7,6 +7,7 @@ from typing import Any
 
 from sbertkit.errors import MissingDependency
 from sbertkit.storage import staged_file, storage_errors
+from sbertkit.terminal import visible_text
 
 _TEMPLATE = "page.html"
 
@@ -99,11 +100,5 @@ def write_page(path: Path, page: Page) -> None:
 
 
 def _plain(value: Any) -> str:
-    """A cell's text without what no page shows: control codes and lone surrogates."""
-    text = "n/a" if value is None else str(value)
-    return "".join(
-        character
-        if character in "\n\t" or (character.isprintable() or character.isspace())
-        else "\ufffd"
-        for character in text
-    )
+    """A cell's text; what no page shows or a browser would obey is there as an escape."""
+    return "n/a" if value is None else visible_text(str(value))
