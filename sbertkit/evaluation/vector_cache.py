@@ -1,21 +1,22 @@
 """An encoder whose vectors are kept in files, so that what was encoded once is read."""
 
 import hashlib
-import io
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
 from sbertkit.encoder.report import merged
+from sbertkit.errors import InputError
+from sbertkit.files import read_regular
 from sbertkit.progress import track
+from sbertkit.schema import read_record
 from sbertkit.storage import staged_file, storage_errors
 
 _LOG = logging.getLogger(__name__)
@@ -23,6 +24,9 @@ _LOG = logging.getLogger(__name__)
 _CHUNK = 4_096
 """Texts a file; so many are encoded again after an interruption, at most."""
 _DIGEST = hashlib.sha256().digest_size
+_REPORT_BYTES = 2**20
+"""Limit of a report on a chunk of texts, which names each row three times at most."""
+_FLOAT = np.dtype("<f4")
 
 Vectors = npt.NDArray[np.float32]
 
@@ -83,9 +87,9 @@ class CachedRun:
         return merged(self._reports)
 
     def _encoded(self, texts: Sequence[str]) -> Encoded:
-        file = self._folder / f"{self._key(texts)}.npz"
-        known = _read(file)
-        if known is not None and known.vectors.shape == (len(texts), self._encoder.dim):
+        file = self._folder / f"{self._key(texts)}.vectors"
+        known = _read(file, len(texts), self._encoder.dim)
+        if known is not None:
             return known
         run = self._encoder.start_run(kind=self._kind)  # type: ignore[arg-type]  # checked there
         vectors = np.concatenate(list(run.vectors(texts, warn=False)))
@@ -107,29 +111,43 @@ def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _read(file: Path) -> Encoded | None:
-    """What a file holds; None where it is missing, cut or damaged."""
+def _read(file: Path, rows: int, dim: int) -> Encoded | None:
+    """What a file holds of so many texts; None where it is missing, damaged or of others."""
     try:
-        content = file.read_bytes()
-    except OSError:
+        content = read_regular(file, limit=_DIGEST + _REPORT_BYTES + rows * dim * _FLOAT.itemsize)
+        return _parsed(content, rows, dim)
+    except FileNotFoundError:
         return None
+    except (OSError, InputError) as error:
+        _LOG.warning("%s is damaged (%s); its texts are encoded again", file, error)
+        return None
+
+
+def _parsed(content: bytes, rows: int, dim: int) -> Encoded:
+    """The vectors and the report of a file: a hash over the rest, a line of JSON, float32 values.
+
+    Raises:
+        InputError: It is damaged.
+    """
     digest, rest = content[:_DIGEST], content[_DIGEST:]
     if hashlib.sha256(rest).digest() != digest:
-        _LOG.warning("%s is damaged; its texts are encoded again", file)
-        return None
-    with np.load(io.BytesIO(rest), allow_pickle=False) as arrays:
-        return Encoded(arrays["vectors"], _report(json.loads(arrays["report"].tobytes())))
-
-
-def _report(content: dict[str, Any]) -> EncodeReport:
-    rows = {name: tuple(content[name]) for name in ("truncated", "blank", "repaired")}
-    return EncodeReport(**{**content, **rows})
+        raise InputError("not the bytes that were written")
+    line, _, values = rest.partition(b"\n")
+    report = read_record(line, EncodeReport, "its report")
+    named = {*report.truncated, *report.blank, *report.repaired}
+    counts = (report.tokens_lost, report.duplicates, report.seconds, report.tokens_per_second)
+    if report.rows != rows or not named <= set(range(rows)) or min(counts) < 0:
+        raise InputError("a report on other texts")
+    if len(values) != rows * dim * _FLOAT.itemsize:
+        raise InputError(f"expected {rows} vectors of {dim} numbers")
+    vectors = np.frombuffer(values, _FLOAT).reshape(rows, dim).astype(np.float32)
+    if not np.isfinite(vectors).all():
+        raise InputError("a number is not finite")
+    return Encoded(vectors, report)
 
 
 def _write(file: Path, encoded: Encoded) -> None:
-    stream = io.BytesIO()
     report = json.dumps(asdict(encoded.report)).encode()
-    np.savez(stream, vectors=encoded.vectors, report=np.frombuffer(report, np.uint8))
-    content = stream.getvalue()
+    content = report + b"\n" + encoded.vectors.astype(_FLOAT).tobytes()
     with storage_errors(file), staged_file(file) as staged:
         staged.write_bytes(hashlib.sha256(content).digest() + content)

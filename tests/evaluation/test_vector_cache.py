@@ -1,13 +1,19 @@
 """Vectors that are kept in files: the same as without, also after damage or an interruption."""
 
+import contextlib
+import hashlib
+import json
 import logging
-from collections.abc import Iterator
+import os
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sbertkit.encoder import Encoder
+from sbertkit.errors import StorageError
 from sbertkit.evaluation import vector_cache
 from sbertkit.evaluation.vector_cache import CachedEncoder
 
@@ -80,6 +86,77 @@ def test_a_damaged_file_is_encoded_again(
         again = cached.encode(TEXTS)
     np.testing.assert_array_equal(first, again)
     assert sum("is damaged" in record.getMessage() for record in caplog.records) == 3
+
+
+def with_hash(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest() + content
+
+
+def replaced(content: bytes, **fields: object) -> bytes:
+    """A file's content with other fields in its report, and a hash that is right."""
+    line, _, values = content[32:].partition(b"\n")
+    report = {**json.loads(line), **fields}
+    return with_hash(json.dumps(report).encode() + b"\n" + values)
+
+
+HOSTILE: dict[str, Callable[[bytes], bytes]] = {
+    "pickle": lambda _: with_hash(pickle.dumps({"vectors": 1})),
+    "zip": lambda _: with_hash(b"PK\x03\x04" + bytes(40)),
+    "nothing": lambda _: with_hash(b""),
+    "no report": lambda content: with_hash(content[32:].partition(b"\n")[2]),
+    "nested": lambda _: with_hash(b"[" * 100_000),
+    "digits": lambda content: with_hash(
+        content[32:].replace(b'"rows": ', b'"rows": ' + b"1" * 5_000)
+    ),
+    "list": lambda _: with_hash(b"[]\n"),
+    "fields missing": lambda _: with_hash(b'{"rows": 2}\n'),
+    "rows": lambda content: replaced(content, rows=10**12),
+    "row of no text": lambda content: replaced(content, blank=[7]),
+    "row below 0": lambda content: replaced(content, truncated=[-1]),
+    "types": lambda content: replaced(content, seconds="long"),
+    "not a number": lambda content: replaced(content, seconds=float("nan")),
+    "below 0": lambda content: replaced(content, tokens_lost=-1),
+    "too few": lambda content: with_hash(content[32:-4]),
+    "too many": lambda content: with_hash(content[32:] + bytes(4)),
+    "large": lambda content: with_hash(content[32:] + bytes(2**22)),
+    "nan": lambda content: with_hash(content[32:-4] + b"\x00\x00\xc0\x7f"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_with_the_right_hash_is_encoded_again(
+    cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    first = cached.encode(TEXTS)
+    for path in files(tmp_path):
+        path.write_bytes(HOSTILE[name](path.read_bytes()))
+    with caplog.at_level(logging.WARNING, "sbertkit"):
+        again = cached.encode(TEXTS)
+    np.testing.assert_array_equal(first, again)
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum(" is damaged (" in line for line in lines) == 3
+    assert all("\n" not in line and len(line) < 1_000 for line in lines)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and links")
+@pytest.mark.parametrize("kind", ["pipe", "link", "device", "folder"])
+def test_what_is_no_regular_file_is_not_read(
+    cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    cached.encode(["a kettle"])
+    (path,) = files(tmp_path)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    make: dict[str, Callable[[], object]] = {
+        "pipe": lambda: os.mkfifo(path),
+        "link": lambda: path.symlink_to(elsewhere),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }
+    make[kind]()
+    with caplog.at_level(logging.WARNING, "sbertkit"), contextlib.suppress(StorageError):
+        cached.encode(["a kettle"])
+    assert " is damaged (" in caplog.records[0].getMessage()
+    assert elsewhere.is_file()
 
 
 def test_an_interrupted_run_goes_on_with_what_is_missing(
