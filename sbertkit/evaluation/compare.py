@@ -1,20 +1,22 @@
 """Two systems on the same judged queries: which is better, and is it more than chance."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sbertkit.arguments import path_text
 from sbertkit.data.retrieval import Qrels, Run, read_qrels
-from sbertkit.data.streams import reading, source_name
+from sbertkit.data.streams import open_bytes, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, PerQuery
 from sbertkit.evaluation.retrieval import RetrievalResult, evaluate_run
 from sbertkit.metrics.paired import PairedTest, paired_permutation
+from sbertkit.schema import read_record
+
+_RESULT_BYTES = 2**28
+"""Limit of a result with the values of each query; a million queries have about 40 MB a measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +139,37 @@ def _measured(result: RetrievalResult | str | os.PathLike[str]) -> _Measured:
     if isinstance(result, RetrievalResult):
         return _Measured(result.measures, result.per_query, frozenset(result.without_hits))
     name = source_name(path_text(result))
-    with reading(name):
-        content = Path(result).read_bytes()
+    with open_bytes(result) as stream:
+        content = stream.read(_RESULT_BYTES + 1)
+    if len(content) > _RESULT_BYTES:
+        raise InputError(f"{name}: expected a result of at most {_RESULT_BYTES:,} bytes")
     try:
-        return _from_json(json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return _from_json(content, name)
+    except InputError as error:
         raise InputError(
-            f"{name}: expected a retrieval result as --json writes it, found something else; for "
-            "run files give their judgements (--qrels)"
+            f"{name}: expected a retrieval result as --json writes it, found something else "
+            f"({error}); for run files give their judgements (--qrels)"
         ) from error
 
 
-def _from_json(content: Any) -> _Measured:
-    """The result in a file's content; what is not as it was written is an error of any kind."""
-    means = {str(name): float(value) for name, value in content["measures"].items()}
-    per_query = {
-        name: {str(query): float(value) for query, value in content["per_query"][name].items()}
-        for name in means
-    }
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is read of a result."""
+
+    measures: dict[str, float]
+    per_query: dict[str, dict[str, float]]
+    without_hits: list[str]
+
+
+def _from_json(content: bytes, name: str) -> _Measured:
+    result = read_record(content, _Written, name)
+    if not result.measures.keys() <= result.per_query.keys():
+        raise InputError("a measure without its values for the queries")
+    per_query = {measure: result.per_query[measure] for measure in result.measures}
     queries = {frozenset(values) for values in per_query.values()}
     if len(queries) != 1 or not next(iter(queries)):
-        raise ValueError("measures over different queries, or over none")
-    return _Measured(means, per_query, frozenset(content["without_hits"]))
+        raise InputError("measures over different queries, or over none")
+    return _Measured(result.measures, per_query, frozenset(result.without_hits))
 
 
 def _check_same(first: set[str], second: set[str], verb: str, hint: str = "") -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sbertkit.errors import InputError, MissingFile
-from sbertkit.evaluation import compare_results, compare_runs, evaluate_run
+from sbertkit.evaluation import compare, compare_results, compare_runs, evaluate_run
 from sbertkit.metrics.paired import paired_permutation
 
 QRELS = {f"q{number}": {"good": 1, "fair": 1} for number in range(20)}
@@ -121,6 +121,10 @@ RESULT = {"measures": {"AP": 0.5}, "per_query": {"AP": {"q": 0.5}}, "without_hit
         {**RESULT, "per_query": {"AP": {}}},
         {**RESULT, "per_query": {"AP": [1]}},
         {**RESULT, "without_hits": None},
+        {**RESULT, "without_hits": [1]},
+        {**RESULT, "measures": {"AP": True}},
+        {**RESULT, "per_query": {"AP": {"q": "0.5"}}},
+        {**RESULT, "per_query": {"AP": {"q": 10**400}}},
         {**RESULT, "measures": {"AP": 1, "RR": 1}, "per_query": {"AP": {"q": 1}, "RR": {"p": 1}}},
     ],
 )
@@ -129,6 +133,24 @@ def test_a_file_without_a_result_is_refused(stored: Callable[..., Path], content
     with pytest.raises(InputError, match=r"bad\.json: expected a retrieval result") as caught:
         compare_results(path, stored("good.json", RESULT))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "NaN", '{"measures": ' + "9" * 5_000 + "}", "", "\0"]
+)
+def test_a_file_that_is_no_json_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"bad\.json: expected a retrieval result") as caught:
+        compare_results(path, path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "_RESULT_BYTES", 1_000)
+    with pytest.raises(InputError, match=r"/dev/zero: expected a result of at most 1,000 bytes"):
+        compare_results("/dev/zero", "/dev/zero")
 
 
 def test_a_run_file_in_the_place_of_a_result_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Suites: their files, and runs that go on where they were."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,16 +110,22 @@ def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
         ("title = ", "not TOML"),
         (f"title = {'9' * 5_000}", "not TOML"),
         (f"title = {'[' * 9_000}", "not TOML"),
-        ('title = "x"', "sets missing"),
-        ('title = "x"\nsets = []', "sets must be a list of names"),
-        ('title = "x"\nsets = "stsb"', "sets must be a list of names"),
-        ('title = "x"\nsets = ["stsb", "stsb"]', "sets has a name twice"),
+        ('title = "x"', "missing required field `sets`"),
+        ('title = "x"\nsets = []', "sets must be names"),
+        ('title = "x"\nsets = "stsb"', "Expected `array`, got `str` - at `$.sets`"),
+        ('title = "x"\nsets = 3', "at `$.sets`"),
+        ('title = "x"\nsets = ["stsb", 2020-01-01]', "at `$.sets[1]`"),
+        ('title = { a = 1 }\nsets = ["stsb"]', "at `$.title`"),
+        ('title = "x"\nsets = ["stsb", "stsb"]', "none of them twice"),
         ('title = "x"\nsets = ["nowhere"]', "no data set named 'nowhere'"),
         ('title = "x"\nsets = ["all-nli"]', "all-nli is for nli"),
         ('title = "x"\nsets = ["cisi"]\nmeasures = ["nDGC@10"]', "nDGC@10"),
         ('title = "x"\nsets = ["stsb"]\nsplit = "dev"', "unknown key 'split'"),
-        ('title = "x"\nsets = ["stsb"]\npublished = 3', "published must be tables"),
-        ('title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"', "scores, source missing"),
+        ('title = "x"\nsets = ["stsb"]\npublished = 3', "at `$.published`"),
+        (
+            'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"',
+            "missing required field `source`",
+        ),
         (
             'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
             "scores = { sick = 1 }",
@@ -126,7 +134,20 @@ def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
         (
             'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
             'scores = { stsb = "high" }',
-            "scores must be numbers",
+            "at `$.published[0].scores",
+        ),
+        *(
+            (
+                'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
+                f"scores = {{ stsb = {score} }}",
+                "at `$.published[0].scores",
+            )
+            for score in ("nan", "inf", "1e300", "true", "[1]", "9" * 400)
+        ),
+        (
+            'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
+            "scores = {}\nyear = 2020",
+            "unknown key 'year'",
         ),
     ],
 )
@@ -182,6 +203,63 @@ def test_what_was_measured_is_not_measured_again(
     again = run_suite(tiny_encoder, own, tmp_path / "results")
     assert measured == []
     assert again.to_dict() == first.to_dict()
+
+
+RESULTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "empty": lambda content: {**content, "result": {}},
+    "no result": lambda content: {**content, "result": None},
+    "list": lambda content: [content],
+    "markup": lambda content: _with(content, ("spearman", "measures"), "<script>"),
+    "too large": lambda content: _with(content, ("spearman", "measures"), 10**400),
+    "interval": lambda content: _with(content, ("interval", "intervals"), {"evil": 1}),
+    "no measure": lambda content: _with(content, ("spearman", "measures"), {}),
+}
+
+
+def _with(content: dict[str, Any], names: tuple[str, ...], value: object) -> dict[str, Any]:
+    """A result with a value in the place of a score, or of all of a collection's scores."""
+    result = content["result"]
+    (name,) = result.keys() & names
+    kept = dict.fromkeys(result[name], value) if name.endswith("s") and value != {} else value
+    return {**content, "result": {**result, name: kept}}
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("what", [*RESULTS, "deep", "not a number", "pipe", "link"])
+def test_a_hostile_result_is_measured_again(
+    own: Suite,
+    tiny_encoder: Encoder,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    first = run_suite(tiny_encoder, own, tmp_path / "results")
+    for path in (tmp_path / "results/stsb.json", tmp_path / "results/cisi.json"):
+        text = path.read_text()
+        path.unlink()
+        if what == "pipe":
+            os.mkfifo(path)
+        elif what == "link":
+            elsewhere = tmp_path / f"elsewhere-{path.name}"
+            elsewhere.write_text(text)
+            path.symlink_to(elsewhere)
+        elif what in RESULTS:
+            path.write_text(json.dumps(RESULTS[what](json.loads(text))))
+        else:
+            evil = {"deep": "[" * 100_000, "not a number": "NaN"}[what]
+            path.write_text(
+                text.replace('"queries": 2', f'"queries": {evil}').replace(
+                    '"pairs": 4', f'"pairs": {evil}'
+                )
+            )
+    measured = count_measurements(monkeypatch)
+    again = run_suite(tiny_encoder, own, tmp_path / "results")
+    assert measured == ["sts", "retrieval"]
+    assert again.to_dict() == first.to_dict()
+    lines = [r.getMessage() for r in caplog.records if "damaged result" in r.getMessage()]
+    assert len(lines) == 2
+    assert not any("\n" in line for line in lines)
 
 
 @pytest.mark.parametrize("what", ["data", "encoder", "measures", "cut"])

@@ -2,11 +2,13 @@
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from sbertkit.arguments import path_text
 from sbertkit.data.named import NamedSet, find_named
@@ -15,11 +17,13 @@ from sbertkit.data.text import printable
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 from sbertkit.files import read_regular
+from sbertkit.schema import as_record
 
 _SUFFIX = ".toml"
 _TASKS = ("sts", "retrieval")
-_KEYS = {"title", "sets", "measures", "published"}
-_ROW_KEYS = {"name", "source", "scores"}
+
+Percent = Annotated[float, msgspec.Meta(ge=-100, le=100)]
+"""A score x 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class PublishedRow:
 
     name: str
     source: str
-    scores: Mapping[str, float]
+    scores: Mapping[str, Percent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,16 @@ class Suite:
     def headline(self, task: str) -> str:
         """The measure that stands for a set of that task, in words."""
         return "Spearman" if task == "sts" else self.measures[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a suite's file holds."""
+
+    title: str
+    sets: tuple[str, ...]
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+    published: tuple[PublishedRow, ...] = ()
 
 
 def suite_names() -> tuple[str, ...]:
@@ -97,58 +111,33 @@ def _folder() -> Any:
 def _suite(where: str, name: str, text: str) -> Suite:
     try:
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+    except (ValueError, RecursionError) as error:  # digits and depths that no suite has
         raise InputError(f"{where}: not TOML ({error})") from error
-    _only(where, content, _KEYS, needed={"title", "sets"})
-    sets = _strings(where, "sets", content["sets"])
-    measures = _strings(where, "measures", content.get("measures", DEFAULT_MEASURES))
+    _refuse_unknown(where, content, _File)
+    file = as_record(content, _File, where)
+    for row in content.get("published", ()):
+        _refuse_unknown(f"{where}: published", row, PublishedRow)
+    for key, names in (("sets", file.sets), ("measures", file.measures)):
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"{where}: {key} must be names, none of them twice")
     try:
-        chosen = tuple(find_named(one) for one in sets)
-        Measures(measures)
+        chosen = tuple(find_named(one) for one in file.sets)
+        Measures(file.measures)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     for one in chosen:
         if one.task not in _TASKS:
             raise InputError(f"{where}: {one.name} is for {one.task}, no set to be measured on")
-    rows = content.get("published", [])
-    if not isinstance(rows, list):
-        raise InputError(f"{where}: published must be tables, [[published]]")
-    published = tuple(_row(where, row, sets) for row in rows)
-    return Suite(name, str(content["title"]), chosen, measures, published)
+    for unknown in (score for row in file.published for score in row.scores.keys() - file.sets):
+        raise InputError(f"{where}: published: {printable(unknown, 40)!r} is no set of this suite")
+    return Suite(name, file.title, chosen, file.measures, file.published)
 
 
-def _row(where: str, row: Any, sets: Sequence[str]) -> PublishedRow:
-    place = f"{where}: published"
-    _only(place, row, _ROW_KEYS, needed=_ROW_KEYS)
-    scores = row["scores"]
-    if not isinstance(scores, dict) or not all(
-        isinstance(score, int | float) and not isinstance(score, bool) for score in scores.values()
-    ):
-        raise InputError(f"{place} {row['name']!r}: scores must be numbers by the names of sets")
-    unknown = [name for name in scores if name not in sets]
-    if unknown:
-        raise InputError(f"{place} {row['name']!r}: {unknown[0]!r} is no set of this suite")
-    return PublishedRow(str(row["name"]), str(row["source"]), scores)
-
-
-def _only(where: str, content: Any, known: set[str], needed: set[str]) -> None:
-    if not isinstance(content, dict):
-        raise InputError(f"{where}: expected a table, found {type(content).__name__}")
+def _refuse_unknown(where: str, content: Mapping[str, Any], kind: type) -> None:
+    """Refuses a key that the record does not have, such as one that is mistyped."""
+    known = {one.name for one in fields(kind)}
     for name in content:
         if name not in known:
-            raise InputError(f"{where}: unknown key {printable(name, 40)!r}; known: {_list(known)}")
-    missing = needed - content.keys()
-    if missing:
-        raise InputError(f"{where}: {_list(missing)} missing")
-
-
-def _list(names: set[str]) -> str:
-    return ", ".join(sorted(names))
-
-
-def _strings(where: str, key: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, str) or not value or not all(isinstance(one, str) for one in value):
-        raise InputError(f"{where}: {key} must be a list of names, found {value!r}")
-    if len(set(value)) < len(value):
-        raise InputError(f"{where}: {key} has a name twice")
-    return tuple(value)
+            raise InputError(
+                f"{where}: unknown key {printable(name, 40)!r}; known: {', '.join(sorted(known))}"
+            )

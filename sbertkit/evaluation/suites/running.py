@@ -18,8 +18,10 @@ from sbertkit.evaluation.retrieval import evaluate_retrieval
 from sbertkit.evaluation.sts import evaluate_sts
 from sbertkit.evaluation.suites.definition import Suite
 from sbertkit.evaluation.vector_cache import CachedEncoder
+from sbertkit.files import read_regular
 from sbertkit.metrics import Interval
 from sbertkit.progress import say
+from sbertkit.schema import as_record, parse_json
 from sbertkit.storage import replace_file, sha256_file, storage_errors
 
 _LOG = logging.getLogger(__name__)
@@ -139,16 +141,17 @@ def run_suite(
             "measures": list(suite.measures) if one.task == "retrieval" else None,
         }
         file = results / f"{one.name}.json"
-        details = _known(file, identity)
-        state = "to be measured" if details is None else "measured before"
+        score = _known(file, identity, suite, one)
+        state = "to be measured" if score is None else "measured before"
         say(f"{one.name} ({number} of {len(suite.sets)}): {state}", shown=progress)
-        if details is None:
+        if score is None:
             details = _MEASURES[one.task](system, place, suite, progress)
+            score = _score(suite, one, details, file)
             content = json.dumps({**identity, "result": details}, allow_nan=False, indent=2) + "\n"
             with storage_errors(file):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(file, content.encode())
-        scores[one.name] = _score(suite, one, details)
+        scores[one.name] = score
     if not scores:
         raise InputError(f"none of the sets of the suite {suite.name} is to be had")
     defined = [one.score for one in scores.values() if one.score is not None]
@@ -172,26 +175,61 @@ _MEASURES: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
 }
 
 
-def _score(suite: Suite, one: NamedSet, details: Mapping[str, Any]) -> SetScore:
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """An interval as JSON has it."""
+
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Sts:
+    """What is read back of a result on sentence pairs."""
+
+    spearman: float | None
+    interval: _Between | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Retrieval:
+    """What is read back of a result on a collection."""
+
+    measures: dict[str, float]
+    intervals: dict[str, _Between | None]
+
+
+def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
+    """The headline of what was measured, be it now or before.
+
+    Raises:
+        InputError: It is not as it was written.
+    """
     if one.task == "sts":
-        score, interval = details["spearman"], details["interval"]
+        sts = as_record(details, _Sts, file)
+        score, interval = sts.spearman, sts.interval
     else:
-        first = suite.measures[0]
-        score, interval = details["measures"][first], details["intervals"][first]
-    between = None if interval is None else Interval(**interval)
+        first, found = suite.measures[0], as_record(details, _Retrieval, file)
+        if not {first} <= found.measures.keys() & found.intervals.keys():
+            raise InputError(f"{file}: no {first}")
+        score, interval = found.measures[first], found.intervals[first]
+    between = None if interval is None else Interval(interval.low, interval.high, interval.level)
     return SetScore(one.task, suite.headline(one.task), score, between, details)
 
 
-def _known(file: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The result that was written for this very measurement; None for another or a damaged one."""
+def _known(file: Path, identity: Mapping[str, Any], suite: Suite, one: NamedSet) -> SetScore | None:
+    """The score that was written for this very measurement; None for another or a damaged one."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = as_record(parse_json(read_regular(file), file), dict[str, Any], file)
+        if any(content.get(name) != value for name, value in identity.items()):
+            return None
+        return _score(suite, one, content.get("result"), file)
+    except FileNotFoundError:
         return None
-    if not isinstance(content, dict) or any(content.get(k) != v for k, v in identity.items()):
+    except (OSError, InputError) as error:
+        _LOG.warning("a damaged result, which is measured again: %s", error)
         return None
-    result = content.get("result")
-    return result if isinstance(result, dict) else None
 
 
 def _digest(place: Path) -> str:
