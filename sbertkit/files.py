@@ -2,8 +2,8 @@
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from sbertkit.errors import InputError
 
@@ -11,7 +11,7 @@ DOCUMENT_BYTES = 2**26
 """Limit of a JSON document; a manifest of 1,000 segments has about 2 MB."""
 
 
-def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
+def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
     """A file opened for reading, after a check that it is a regular one.
 
     What was checked is what is read, whatever happens to the name meanwhile; a FIFO is refused

@@ -9,6 +9,7 @@ from sbertkit.index.segment import (
     VECTORS_FILE,
     Neighbours,
     VectorSegment,
+    segment_files,
     unit_pools,
     write_vectors,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "VectorSegment",
     "check_kind",
     "choose_kind",
+    "segment_files",
     "unit_pools",
     "write_vectors",
 ]

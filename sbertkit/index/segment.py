@@ -44,6 +44,12 @@ _SCORE_ERROR = 1e-5
 """More than the float32 scores of faiss and of ours differ for unit vectors."""
 
 
+def segment_files(kind: IndexKind) -> tuple[str, ...]:
+    """The names of a segment's files of vectors."""
+    indexed = () if kind.build is None else (INDEX_FILE,)
+    return (VECTORS_FILE, *indexed, BUILD_FILE)
+
+
 class Neighbours(NamedTuple):
     """The nearest rows of each query, best first.
 

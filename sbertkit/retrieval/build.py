@@ -26,7 +26,7 @@ from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.imported import VectorSource, import_vectors, without_vectors
-from sbertkit.retrieval.manifest import EncoderEntry, Manifest, SegmentEntry
+from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
 from sbertkit.retrieval.target import PARTS_FILE, Workspace, check_target, new_generation
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
@@ -130,6 +130,7 @@ def _write(
         recall=float(options.recall),
         segments=(SegmentEntry.of(workspace.root, folder, count, kind.name),),
         exported=exported,
+        tombstones=None,
         clusters=options.clusters,
     )
 
@@ -180,7 +181,7 @@ def _describe_encoder(encoder: Encoder, path: Path) -> EncoderEntry:
     return EncoderEntry(
         name=name,
         relative=relative,
-        options=options,
+        options=DeclaredOptions(**options),
         fingerprint=encoder.fingerprint,
         dim=encoder.dim,
         precision=encoder.precision,

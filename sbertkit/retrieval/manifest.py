@@ -5,13 +5,19 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
+from sbertkit.files import inside, open_regular, read_regular
+from sbertkit.index import KINDS, segment_files
+from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.results import Problem
+from sbertkit.schema import Count, Digest, Positive, as_record, parse_json
 from sbertkit.storage import replace_file, sha256_file
 
 MANIFEST_FILE = "manifest.json"
@@ -20,15 +26,21 @@ ENCODER_FOLDER = "encoder"
 TOMBSTONES_FOLDER = "tombstones"
 FORMAT = 1
 _MARK = "sbertkit index"
-_SEGMENT_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
+_SEGMENT_NAME = re.compile(r"[0-9]{6,16}-[0-9a-f]{8}")
 _UNFINISHED = {
     "": re.compile(rf"\.{re.escape(MANIFEST_FILE)}\.\d+\.tmp"),
     SEGMENTS_FOLDER: _SEGMENT_NAME,
     ENCODER_FOLDER: _SEGMENT_NAME,
-    TOMBSTONES_FOLDER: re.compile(r"\d{6,}\.npy"),
+    TOMBSTONES_FOLDER: re.compile(r"[0-9]{6,16}\.npy"),
 }
 """By folder: the names of what a writer makes."""
 _REMEDY = "restore it from a backup or build the index again"
+
+
+Name = Annotated[str, msgspec.Meta(pattern=rf"\A{_SEGMENT_NAME.pattern}\Z")]
+"""Of the folder of a segment or of an exported encoder."""
+
+Dim = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +48,8 @@ class FileEntry:
     """A file of the index: its path relative to the folder, size and SHA-256."""
 
     path: str
-    bytes: int
-    sha256: str
+    bytes: Count
+    sha256: Digest
 
     @classmethod
     def of(cls, root: Path, path: Path) -> "FileEntry":
@@ -57,16 +69,27 @@ class SegmentEntry:
         deleted: How many of its rows are deleted.
     """
 
-    id: str
-    documents: int
+    id: Name
+    documents: Positive
     kind: str
     files: tuple[FileEntry, ...]
-    deleted: int = 0
+    deleted: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind {self.kind[:50]!r}")
+        if self.deleted >= self.documents:
+            raise ValueError(f"{self.deleted} of {self.documents} documents are deleted")
+        folder = f"{SEGMENTS_FOLDER}/{self.id}"
+        expected = sorted(f"{folder}/{name}" for name in _segment_files(self.kind))
+        if sorted(file.path for file in self.files) != expected:
+            raise ValueError(f"expected the files {', '.join(expected)}")
 
     @classmethod
     def of(cls, root: Path, folder: Path, documents: int, kind: str) -> "SegmentEntry":
         """The entry of a segment whose files are all written."""
-        files = tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir()))
+        names = sorted(_segment_files(kind))
+        files = tuple(FileEntry.of(root, folder / name) for name in names)
         return cls(folder.name, documents, kind, files)
 
     @property
@@ -75,12 +98,36 @@ class SegmentEntry:
         return self.documents - self.deleted
 
 
+def _segment_files(kind: str) -> tuple[str, ...]:
+    return (DOCUMENTS_FILE, *segment_files(KINDS[kind]))
+
+
 @dataclass(frozen=True, slots=True)
 class ExportEntry:
     """The exported encoder in the folder: its id, which is its folder's name, and files."""
 
-    id: str
+    id: Name
     files: tuple[FileEntry, ...]
+
+    def __post_init__(self) -> None:
+        folder = f"{ENCODER_FOLDER}/{self.id}/"
+        names = [file.path.removeprefix(folder) for file in self.files]
+        for file, name in zip(self.files, names, strict=True):
+            if name == file.path or "/" in name or not name:
+                raise ValueError(f"expected a file in {folder}, found {file.path[:200]!r}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"a file of {folder} is listed twice")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredOptions:
+    """Further arguments of `Encoder.load` that decide the vectors."""
+
+    pooling: str | None = None
+    normalize: bool | None = None
+    max_tokens: Positive | None = None
+    prompts: dict[str, str] | None = None
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +137,7 @@ class EncoderEntry:
     Attributes:
         name: The model as it was given.
         relative: For a folder, its path relative to the index folder.
-        options: Further arguments of `Encoder.load` that decide the vectors.
+        options: How it was loaded.
         fingerprint: Its fingerprint.
         dim: Size of its vectors.
         precision: The precision that built the index.
@@ -98,9 +145,9 @@ class EncoderEntry:
 
     name: str
     relative: str | None
-    options: dict[str, Any]
-    fingerprint: str
-    dim: int
+    options: DeclaredOptions
+    fingerprint: Digest
+    dim: Dim
     precision: str
 
 
@@ -120,15 +167,27 @@ class Manifest:
         clusters: Clusters asked for, for kind ``ivf``.
     """
 
-    generation: int
+    generation: Positive
     encoder: EncoderEntry
     corpus: str | None
     kind: str
-    recall: float
-    segments: tuple[SegmentEntry, ...] = field(default=())
-    exported: ExportEntry | None = None
-    tombstones: FileEntry | None = None
-    clusters: int | None = None
+    recall: Annotated[float, msgspec.Meta(gt=0, le=1)]
+    segments: tuple[SegmentEntry, ...]
+    exported: ExportEntry | None
+    tombstones: FileEntry | None
+    clusters: Positive | None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (*KINDS, "auto"):
+            raise ValueError(f"unknown kind {self.kind[:50]!r}")
+        if len({segment.id for segment in self.segments}) < len(self.segments):
+            raise ValueError("a segment is listed twice")
+        if (self.tombstones is not None) != (self.deleted > 0):
+            raise ValueError("expected a file of tombstones if and only if documents are deleted")
+        if self.tombstones is not None:
+            folder, _, name = self.tombstones.path.partition("/")
+            if folder != TOMBSTONES_FOLDER or not _UNFINISHED[folder].fullmatch(name):
+                raise ValueError(f"expected a file of tombstones, found {self.tombstones.path!r}")
 
     @property
     def documents(self) -> int:
@@ -166,25 +225,25 @@ def read_manifest(root: Path) -> Manifest:
         NewerFormat: A newer sbertkit wrote it.
         StorageError: It cannot be read.
     """
+    path = root / MANIFEST_FILE
     raw = _read_raw(root)
     content = _decoded(root, raw)
     version = content.get("format")
-    if isinstance(version, int) and version > FORMAT:
+    if type(version) is int and version > FORMAT:
         raise NewerFormat(
             f"{root} was written in format {version}; this sbertkit reads format {FORMAT}: "
             "upgrade sbertkit, or build the index again"
         )
-    # The hash covers what the file says, the comparison how it says it: no byte can be another.
-    unchanged = raw == _rendered(content)
-    if content.pop("sha256", None) != _own_hash(content) or not unchanged:
+    if not _is_unchanged(raw, content):
         raise DamagedIndex(
-            f"{root / MANIFEST_FILE} does not match its own SHA-256: it was changed after it was "
-            f"written; {_REMEDY}"
+            f"{path} does not match its own SHA-256: it was changed after it was written; {_REMEDY}"
         )
+    if type(version) is not int or version != FORMAT:
+        raise DamagedIndex(f"{path}: expected format {FORMAT}, found {version!r:.50}; {_REMEDY}")
     try:
-        return _parse(content)
-    except (KeyError, TypeError) as error:
-        raise DamagedIndex(f"{root / MANIFEST_FILE} lacks a field: {error}") from error
+        return as_record(content, Manifest, path)
+    except InputError as error:
+        raise DamagedIndex(f"{error}; {_REMEDY}") from error
 
 
 def is_index(root: Path) -> bool:
@@ -258,13 +317,13 @@ def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
     Raises:
         StorageError: It cannot be read.
     """
-    path = root / entry.path
     try:
-        with reading(str(path)):
-            size = path.stat().st_size
+        path = inside(root, entry.path)
+        with reading(str(path)), open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
             if size != entry.bytes:
                 return Problem(entry.path, f"expected {entry.bytes} bytes, found {size}")
-            if hashed and sha256_file(path) != entry.sha256:
+            if hashed and hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
                 return Problem(
                     entry.path, "does not match its SHA-256: it was changed after writing"
                 )
@@ -283,16 +342,16 @@ def _read_raw(root: Path) -> bytes:
             raise MissingFile(f"there is no index at {root}; build one with: sbertkit index CORPUS")
     try:
         with reading(str(path)):
-            return path.read_bytes()
+            return read_regular(path)
     except InputError as error:
+        lost = isinstance(error, MissingFile)
         if _has_segments(root):
-            raise DamagedIndex(
-                f"{root} has no {MANIFEST_FILE}: a build was not finished, or the file was lost; "
-                f"{_REMEDY}"
-            ) from error
+            reason = "a build was not finished, or the file was lost" if lost else str(error)
+            raise DamagedIndex(f"{root} has no {MANIFEST_FILE}: {reason}; {_REMEDY}") from error
         raise InputError(
-            f"{root} is not an sbertkit index: it has no {MANIFEST_FILE}; name the folder of one, "
-            "or build it with: sbertkit index CORPUS"
+            f"{root} is not an sbertkit index: it has no {MANIFEST_FILE}"
+            f"{'' if lost else f' ({error})'}; name the folder of one, or build it with: sbertkit "
+            "index CORPUS"
         ) from error
 
 
@@ -302,9 +361,9 @@ def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
     content: Any = None
     reason = "its mark was changed"
     try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        reason = f"it is not valid JSON ({error})"
+        content = parse_json(raw, MANIFEST_FILE)
+    except InputError as error:
+        reason = str(error)
     if isinstance(content, dict) and content.get("mark") == _MARK:
         return content
     if _has_segments(root):
@@ -324,6 +383,16 @@ def _has_segments(root: Path) -> bool:
         )
 
 
+def _is_unchanged(raw: bytes, content: dict[str, Any]) -> bool:
+    """Whether a manifest is what was written; its own hash is taken out of the content."""
+    # The hash covers what the file says, the comparison how it says it: no byte can be another.
+    try:
+        as_written = raw == _rendered(content)
+        return content.pop("sha256", None) == _own_hash(content) and as_written
+    except RecursionError:
+        return False
+
+
 def _rendered(content: dict[str, Any]) -> bytes:
     # ASCII alone: the names of files need not be valid Unicode.
     return json.dumps(content, indent=2).encode("ascii") + b"\n"
@@ -332,26 +401,3 @@ def _rendered(content: dict[str, Any]) -> bytes:
 def _own_hash(content: dict[str, Any]) -> str:
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _parse(content: dict[str, Any]) -> Manifest:
-    def files_of(entries: list[dict[str, Any]]) -> tuple[FileEntry, ...]:
-        return tuple(FileEntry(**entry) for entry in entries)
-
-    exported, tombstones = content.get("exported"), content["tombstones"]
-    return Manifest(
-        generation=content["generation"],
-        encoder=EncoderEntry(**content["encoder"]),
-        corpus=content["corpus"],
-        kind=content["kind"],
-        recall=content["recall"],
-        segments=tuple(
-            SegmentEntry(**{**entry, "files": files_of(entry["files"])})
-            for entry in content["segments"]
-        ),
-        exported=(
-            None if exported is None else ExportEntry(exported["id"], files_of(exported["files"]))
-        ),
-        tombstones=None if tombstones is None else FileEntry(**tombstones),
-        clusters=content.get("clusters"),
-    )

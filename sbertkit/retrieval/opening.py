@@ -2,7 +2,7 @@
 
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from sbertkit.data.streams import reading
@@ -151,7 +151,7 @@ def load_encoder(
             name = os.path.normpath(root / entry.relative)
     try:
         return Encoder.load(
-            name, device=device, trust_remote_code=trust_remote_code, **entry.options
+            name, device=device, trust_remote_code=trust_remote_code, **asdict(entry.options)
         )
     except InputError as error:
         if model is not None:

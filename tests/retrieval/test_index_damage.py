@@ -237,7 +237,7 @@ def test_a_whole_manifest_without_a_field_is_damage(index: Path, field: str) -> 
     del content[field]
     (index / "manifest.json").write_text(json.dumps(content))
     rewritten(index)
-    with pytest.raises(DamagedIndex, match=f"lacks a field: '{field}'"):
+    with pytest.raises(DamagedIndex, match=f"missing required field `{field}`"):
         SearchIndex.open(index)
     (index / "manifest.json").write_bytes(old)
 
