@@ -109,7 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _show_warnings()
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminate)
-    status: Any
     try:
         status = app.main(
             args=None if arguments is None else list(arguments),
@@ -130,9 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         say("sbertkit: interrupted")
         status = _INTERRUPTED
-    except SystemExit as ended:
-        status = ended.code
-    settle_output(drop=status in (_INTERRUPTED, _TERMINATED))
+    settle_output()
     sys.exit(status or 0)
 
 

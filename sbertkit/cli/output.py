@@ -108,18 +108,13 @@ def prepare_streams() -> None:
     sys.stderr = error_stream()
 
 
-def settle_output(*, drop: bool = False) -> None:
-    """Leaves standard output with nothing that Python would fail to write, or wait for, at its end.
-
-    Args:
-        drop: Whether to drop at once what it still holds, which nobody may ever read.
-    """
+def settle_output() -> None:
+    """Leaves standard output with nothing that Python would fail to write at its end."""
     if sys.stdout is None:
         return
     with suppress(OSError, ValueError):
-        if not drop:
-            sys.stdout.flush()
-            return
+        sys.stdout.flush()
+        return
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
