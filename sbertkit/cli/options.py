@@ -9,6 +9,7 @@ import click
 
 from sbertkit.cli.signals import held_signals
 from sbertkit.data.documents import FORMATS
+from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -91,6 +92,14 @@ _READ_OPTIONS = (
         help="Refuse bytes that cannot be decoded, or replace them by U+FFFD.",
     ),
     click.option("--skip-bad-lines", is_flag=True, help="Leave bad lines out and list them."),
+    click.option(
+        "--max-text-bytes",
+        type=click.IntRange(1, LARGEST_TEXT_BYTES),
+        metavar="BYTES",
+        default=MAX_TEXT_BYTES,
+        show_default=True,
+        help="A longer line, row or text file is a bad line.",
+    ),
 )
 
 
@@ -150,13 +159,14 @@ def read_options(command: Command) -> Command:
         encoding: str,
         errors: str,
         skip_bad_lines: bool,
+        max_text_bytes: int,
         **others: Any,
     ) -> Any:
         from sbertkit.data import ReadOptions
         from sbertkit.errors import InputError
 
         try:
-            read = ReadOptions(corpus_format, encoding, errors, skip_bad_lines)
+            read = ReadOptions(corpus_format, encoding, errors, skip_bad_lines, max_text_bytes)
         except InputError as error:
             raise click.BadParameter(str(error), param_hint="--encoding") from error
         return command(read=read, **others)

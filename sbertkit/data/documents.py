@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from sbertkit.arguments import whole_number
+from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 from sbertkit.data.text import check_errors, codec_name, printable
 from sbertkit.errors import InputError, InputTypeError
 
@@ -42,6 +44,7 @@ class ReadOptions:
         encoding: Name of the text encoding; a byte order mark is dropped.
         errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD and counts them.
         skip_bad_lines: List lines that cannot be read instead of refusing the file.
+        max_text_bytes: Largest line, row or text file; a larger one is a bad line.
 
     Raises:
         InputError: A value that is not one of these.
@@ -52,6 +55,7 @@ class ReadOptions:
     encoding: str = "utf-8"
     errors: str = "strict"
     skip_bad_lines: bool = False
+    max_text_bytes: int = MAX_TEXT_BYTES
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -62,6 +66,10 @@ class ReadOptions:
             found = type(skip).__name__
             raise InputTypeError(f"skip_bad_lines must be True or False, found {found}")
         codec_name(self.encoding)
+        limit = whole_number("max_text_bytes", self.max_text_bytes)
+        if limit > LARGEST_TEXT_BYTES:
+            raise InputError(f"max_text_bytes must be at most {LARGEST_TEXT_BYTES:,}, not {limit}")
+        object.__setattr__(self, "max_text_bytes", limit)
 
 
 @dataclass(slots=True)

@@ -5,26 +5,27 @@ dropped. All other separators (U+2028, U+0085, form feed, ...) are part of the t
 """
 
 import codecs
+import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from sbertkit.arguments import path_text
+from sbertkit.data.encodings import looks_like
+from sbertkit.data.limits import HOPELESS_BYTES, MAX_TEXT_BYTES, too_long, utf8_bytes
+from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.streams import open_bytes, source_name
 from sbertkit.data.text import check_errors, codec_name
 from sbertkit.errors import InputError
 
 _CHUNK = 1 << 14
+_SKIPPED = 1 << 20  # bytes that are read at once of a line that is too long
+_SAMPLE = 1 << 13
 _WHAT_TO_DO = (
     "convert the file, or pass its own encoding by --encoding NAME, or --errors replace, where the "
     "command has them"
 )
-_LOOKS_LIKE = {
-    codecs.BOM_UTF16_LE: "it looks like utf-16",
-    codecs.BOM_UTF16_BE: "it looks like utf-16",
-    b"\x1f\x8b": "it looks like gzip, whose name must end in .gz",
-}
 
 
 class Line(NamedTuple):
@@ -32,6 +33,20 @@ class Line(NamedTuple):
 
     number: int
     text: str
+
+
+class LongLine(NamedTuple):
+    """A line that is longer than a text may be, and that was not kept.
+
+    Attributes:
+        number: From 1.
+        bytes: Its size, in UTF-8 where the file has another encoding.
+        quoted: Whether it has an odd number of double quotes.
+    """
+
+    number: int
+    bytes: int
+    quoted: bool
 
 
 class _Piece(NamedTuple):
@@ -46,16 +61,30 @@ class _Decoding:
     codec: str
     errors: str
     on_replaced: Callable[[int], None] | None
+    limit: int
 
-    def replaced(self, number: int, place: str, hint: str = "") -> None:
+    def replaced(self, number: int, place: str) -> None:
         """Note a line with undecodable bytes, or refuse it."""
         if self.errors == "strict":
-            looks = f"; {hint}" if hint else ""
             raise InputError(
-                f"{self.name} line {number}: not valid {self.codec} ({place}){looks}; {_WHAT_TO_DO}"
+                f"{self.name} line {number}: not valid {self.codec} ({place}); {_WHAT_TO_DO}"
             )
         if self.on_replaced is not None:
             self.on_replaced(number)
+
+    def check_sample(self, sample: bytes) -> None:
+        """Refuses a file that begins as no file of this encoding does, also to replace bytes."""
+        found = looks_like(sample, self.codec)
+        if found is not None:
+            raise InputError(f"{self.name} line 1: not valid {self.codec}; it looks like {found}")
+
+    def check_end(self, number: int, size: int) -> None:
+        """Refuses a line that does not end, be it to skip it."""
+        if size > HOPELESS_BYTES:
+            raise InputError(
+                f"{self.name} line {number}: more than {HOPELESS_BYTES:,} bytes without a line end;"
+                " is it a text file?"
+            )
 
 
 def read_lines(
@@ -78,8 +107,39 @@ def read_lines(
         MissingFile: The file does not exist.
         StorageError: The file cannot be read.
     """
-    for line in _ended_lines(source, encoding, errors=errors, on_replaced=on_replaced):
-        yield Line(line.number, line.text.removesuffix("\n").removesuffix("\r"))
+    for line in bounded_lines(source, encoding, errors=errors, on_replaced=on_replaced):
+        if isinstance(line, LongLine):
+            name = source_name(path_text(source))
+            reason = too_long(line.bytes, MAX_TEXT_BYTES)
+            raise InputError(f"{name} line {line.number}: {reason}; shorten or remove it")
+        yield line
+
+
+def bounded_lines(
+    source: str | os.PathLike[str],
+    encoding: str = "utf-8",
+    *,
+    errors: str = "strict",
+    on_replaced: Callable[[int], None] | None = None,
+    max_bytes: int = MAX_TEXT_BYTES,
+) -> Iterator[Line | LongLine]:
+    """The lines of a file as `read_lines` gives them, but told and not kept where they are long.
+
+    Args:
+        source: See `read_lines`.
+        encoding: See `read_lines`.
+        errors: See `read_lines`.
+        on_replaced: See `read_lines`.
+        max_bytes: Largest line that is kept.
+
+    Raises:
+        InputError: As `read_lines`, but for lines longer than `max_bytes`; or one without end.
+    """
+    for line in _ended_lines(source, encoding, errors, on_replaced, max_bytes):
+        if isinstance(line, Line):
+            yield Line(line.number, line.text.removesuffix("\n").removesuffix("\r"))
+        else:
+            yield line
 
 
 def read_text(
@@ -88,33 +148,63 @@ def read_text(
     *,
     errors: str = "strict",
     on_replaced: Callable[[int], None] | None = None,
+    max_bytes: int = MAX_TEXT_BYTES,
 ) -> str:
     r"""The whole text of a file without byte order mark, each ``\r\n`` as ``\n``.
 
-    Arguments and errors are those of `read_lines`.
+    Arguments and errors are those of `bounded_lines`.
+
+    Raises:
+        BadRecordError: The text is longer than `max_bytes`.
     """
-    lines = _ended_lines(source, encoding, errors=errors, on_replaced=on_replaced)
-    return "".join(line.text for line in lines).replace("\r\n", "\n")
+    texts: list[str] = []
+    size = 0
+    for line in _ended_lines(source, encoding, errors, on_replaced, max_bytes):
+        size += line.bytes if isinstance(line, LongLine) else utf8_bytes(line.text)
+        if size > max_bytes:
+            texts.clear()
+        elif isinstance(line, Line):
+            texts.append(line.text)
+    if size > max_bytes:
+        raise BadRecordError(too_long(size, max_bytes))
+    return "".join(texts).replace("\r\n", "\n")
 
 
 def _ended_lines(
     source: str | os.PathLike[str],
     encoding: str,
-    *,
     errors: str,
     on_replaced: Callable[[int], None] | None,
-) -> Iterator[Line]:
+    max_bytes: int,
+) -> Iterator[Line | LongLine]:
     check_errors(errors)
     codec = codec_name(encoding).removesuffix("-sig")
-    decoding = _Decoding(source_name(path_text(source)), codec, errors, on_replaced)
+    decoding = _Decoding(source_name(path_text(source)), codec, errors, on_replaced, max_bytes)
     split = _utf8_lines if codec == "utf-8" else _other_lines
     with open_bytes(source) as stream:
+        decoding.check_sample(_sample(stream))
         yield from split(stream, decoding)
 
 
-def _utf8_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line]:
+def _sample(stream: BinaryIO) -> bytes:
+    """The first bytes of a stream, which stay in it."""
+    if isinstance(stream, io.BufferedReader):
+        return stream.peek(_SAMPLE)[:_SAMPLE]
+    start = stream.tell()  # a caller's own stream in the place of standard input
+    sample = stream.read(_SAMPLE)
+    stream.seek(start)
+    return sample
+
+
+def _utf8_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line | LongLine]:
     start = 0  # of the line, in bytes of the file
-    for number, raw in enumerate(stream, 1):
+    longest = decoding.limit + 2  # with the line end
+    for number, raw in enumerate(iter(lambda: stream.readline(longest), b""), 1):
+        if len(raw) > decoding.limit and _without_end(raw) > decoding.limit:
+            long = _skip_line(stream, decoding, number, raw)
+            start += long.bytes + 1
+            yield long
+            continue
         line = raw
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             line = raw.removeprefix(codecs.BOM_UTF8)
@@ -124,16 +214,30 @@ def _utf8_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line]:
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            hint = _LOOKS_LIKE.get(line[:2], "") if number == 1 else ""
-            decoding.replaced(number, _place(line, error.start, start), hint)
+            decoding.replaced(number, _place(line, error.start, start))
             text = line.decode(errors="replace")
         else:
             if b"\0" in line and _is_nul_heavy(line):
-                hint = "so many NUL bytes look like utf-16-le, utf-16-be or utf-32"
-                decoding.replaced(number, _place(line, line.index(0), start), hint)
+                place = _place(line, line.index(0), start)
+                decoding.replaced(number, f"{place}; so many NUL bytes look like utf-16 or utf-32")
                 text = text.replace("\0", "\ufffd")
         yield Line(number, text)
         start += len(line)
+
+
+def _without_end(raw: bytes) -> int:
+    return len(raw.removesuffix(b"\n").removesuffix(b"\r"))
+
+
+def _skip_line(stream: BinaryIO, decoding: _Decoding, number: int, raw: bytes) -> LongLine:
+    """Reads to the end of a line of which `raw` has been read, and keeps none of it."""
+    size, quotes = len(raw), raw.count(b'"')
+    while raw and not raw.endswith(b"\n"):
+        raw = stream.readline(_SKIPPED)
+        size += len(raw)
+        quotes += raw.count(b'"')
+        decoding.check_end(number, size)
+    return LongLine(number, size - raw.endswith(b"\n"), quotes % 2 == 1)
 
 
 def _place(line: bytes, position: int, start: int) -> str:
@@ -146,30 +250,67 @@ def _is_nul_heavy(line: bytes) -> bool:
     return line.count(0) * 4 >= len(line)
 
 
-def _other_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line]:
-    number = 1
-    pending: list[str] = []
-    damaged = False
+class _Pending:
+    """The line that is being put together from pieces, of which a long one is only measured."""
+
+    def __init__(self, decoding: _Decoding) -> None:
+        self._decoding = decoding
+        self._longest = decoding.limit + 4  # with a mark and a carriage return
+        self.number = 1
+        self._start()
+
+    def _start(self) -> None:
+        self._texts: list[str] = []
+        self._bytes = self._quotes = 0
+        self.damaged = False
+
+    def add(self, text: str) -> None:
+        """Takes a piece of the line.
+
+        Raises:
+            InputError: The line has no end.
+        """
+        self._bytes += utf8_bytes(text)
+        self._quotes += text.count('"')
+        self._decoding.check_end(self.number, self._bytes)
+        if self._bytes > self._longest:
+            self._texts.clear()
+        else:
+            self._texts.append(text)
+
+    def end(self, end: str) -> Line | LongLine | None:
+        """The line, of which there is another one then; None for an empty last one."""
+        text = "".join(self._texts)
+        if self.number == 1:
+            # utf-16-le and its kin leave the mark in the text, utf-16 takes it away
+            text = text.removeprefix("\ufeff")
+        line: Line | LongLine | None = Line(self.number, text + end) if text or end else None
+        size = self._bytes if self._bytes > self._longest else utf8_bytes(text.removesuffix("\r"))
+        if size > self._decoding.limit:
+            line = LongLine(self.number, size, self._quotes % 2 == 1)
+        self.number += 1
+        self._start()
+        return line
+
+
+def _other_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line | LongLine]:
+    pending = _Pending(decoding)
     for piece in _pieces(stream, decoding):
-        if piece.error is not None and not damaged:
+        if piece.error is not None and not pending.damaged:
             byte = piece.error.object[piece.error.start]
-            decoding.replaced(number, f"byte 0x{byte:02x} at offset {piece.offset} in the file")
-            damaged = True
-        first, *others = piece.text.split("\n")
-        pending.append(first)
-        for other in others:
-            yield Line(number, _without_mark(number, "".join(pending)) + "\n")
-            number += 1
-            pending = [other]
-            damaged = False
-    last = _without_mark(number, "".join(pending))
-    if last:
-        yield Line(number, last)
-
-
-def _without_mark(number: int, text: str) -> str:
-    # utf-16-le and its kin leave the mark in the text, utf-16 takes it away
-    return text.removeprefix("\ufeff") if number == 1 else text
+            place = f"byte 0x{byte:02x} at offset {piece.offset} in the file"
+            decoding.replaced(pending.number, place)
+            pending.damaged = True
+        *ended, last = piece.text.split("\n")
+        for text in ended:
+            pending.add(text)
+            line = pending.end("\n")
+            if line is not None:
+                yield line
+        pending.add(last)
+    line = pending.end("")
+    if line is not None:
+        yield line
 
 
 def _pieces(stream: BinaryIO, decoding: _Decoding) -> Iterator[_Piece]:

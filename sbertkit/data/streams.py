@@ -83,9 +83,9 @@ def open_bytes(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if path == STDIN:
             yield _standard_input()
         elif not _is_packed(path):
-            yield stack.enter_context(Path(path).open("rb"))
+            yield stack.enter_context(_opened(path))
         else:
-            packed = stack.enter_context(Path(path).open("rb"))
+            packed = stack.enter_context(_opened(path))
             if packed.peek(2)[:2] != _GZIP_MAGIC:
                 raise InputError(
                     f"{source_name(path)}: not a gzip file although its name ends in .gz;"
@@ -114,6 +114,20 @@ def open_seekable(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             shutil.copyfileobj(stream, copy, 1 << 20)
             copy.seek(0)
             yield cast(BinaryIO, copy)
+
+
+def _opened(path: str) -> io.BufferedReader:
+    """A file or pipe opened for reading.
+
+    Raises:
+        InputError: A device, which may have no end.
+    """
+    file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not file.isatty()):
+        file.close()
+        raise InputError(f"{source_name(path)}: expected a file or a pipe, found a device")
+    return file
 
 
 def _is_packed(path: str) -> bool:

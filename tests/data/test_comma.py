@@ -165,3 +165,17 @@ def test_a_record_whose_end_is_lost_is_refused_also_when_bad_lines_are_skipped(
             read(tmp_path, body, skip_bad_lines=skip)
         expected = f"corpus.csv line {line}: text after the closing quote of field {field};"
         assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("row", ['1,"a \\", b"', 'x,"a \\", b",c\\""', '"\\",y",2'])
+def test_quotes_after_backslashes_are_refused_where_fields_would_be_split(
+    tmp_path: Path, row: str
+) -> None:
+    header = ",".join(["id", "text", "other", "more"][: row.count(",") + 1])
+    with pytest.raises(InputError, match=r"line 2: a quote after a backslash; mend it, and double"):
+        read(tmp_path, f"{header}\n{row}\n", skip_bad_lines=True)
+
+
+def test_fields_may_end_in_a_backslash(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, 'id,text,place\n1,"C:\\",home\n')
+    assert (found.text, found.metadata) == ("C:\\", {"place": "home"})

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +212,11 @@ def test_fields_that_get_one_name_by_repair_are_a_bad_line(tmp_path: Path) -> No
     path.write_text('{"id": "1", "text": "t", "k\\ud800": 1, "k\\udc01": 2}\n')
     with pytest.raises(InputError, match="line 1: two fields have one name"):
         list(read_corpus(path))
+
+
+def test_a_key_twice_among_many_is_found_in_the_time_of_reading(tmp_path: Path) -> None:
+    keys = ", ".join(f'"k{number}": 0' for number in range(200_000))
+    started = time.monotonic()
+    with pytest.raises(InputError, match="the key 'k199999' is there twice"):
+        read(tmp_path, f'{{"text": "a", {keys}, "k199999": 1}}')
+    assert time.monotonic() - started < 20

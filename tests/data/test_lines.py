@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbertkit.data.lines import read_lines, read_text
+from sbertkit.data.limits import MAX_TEXT_BYTES
+from sbertkit.data.lines import Line, LongLine, bounded_lines, read_lines, read_text
+from sbertkit.data.metadata import BadRecordError
 from sbertkit.errors import InputError
 
 ENCODINGS = ["utf-8", "utf-16", "utf-16-le", "utf-32-be", "utf-7", "gb18030"]
@@ -171,12 +173,50 @@ def test_a_character_cut_at_the_end_of_the_file_is_refused(tmp_path: Path, encod
         texts(path, encoding)
 
 
-@pytest.mark.parametrize("text", ["plain words\nmore", "中文\n文", "a\n"])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
-def test_wide_encodings_read_as_utf8_are_refused(tmp_path: Path, text: str, encoding: str) -> None:
-    with pytest.raises(InputError, match="not valid utf-8") as caught:
-        texts(write(tmp_path, text.encode(encoding)))
-    assert "--encoding NAME" in str(caught.value)
+WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+WORDS = {
+    "latin": "plain words\nmore",
+    "short": "a\n",
+    "one": "ab",
+    "blank": " \n\n",
+    "cyrillic": "и так далее в том же духе, и снова\n" * 9,
+    "table": '1\t"a", {"text": "b"}\r\n' * 9,
+}
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("wide", WIDE)
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp1252", "gb18030", "ascii"])
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+def test_wide_encodings_read_as_another_are_refused_by_their_name(
+    tmp_path: Path, text: str, wide: str, codec: str, errors: str
+) -> None:
+    path = write(tmp_path, text.encode(wide))
+    with pytest.raises(InputError, match=f"looks like {wide}; .* --encoding {wide},"):
+        texts(path, codec, errors)
+    with pytest.raises(InputError, match=f"looks like {wide};"):
+        read_text(path, codec, errors=errors)
+    assert "\n".join(texts(path, wide)).rstrip() == text.replace("\r", "").rstrip()
+
+
+@pytest.mark.parametrize("wide", ["utf-16", "utf-32"])
+def test_a_wide_encoding_is_not_taken_for_another_one(tmp_path: Path, wide: str) -> None:
+    other = ({"utf-16", "utf-32"} - {wide}).pop()
+    with pytest.raises(InputError, match=f"looks like {wide}"):
+        texts(write(tmp_path, "words".encode(wide)), other)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_wide_text_without_mark_and_blanks_is_refused_where_it_cannot_be_decoded(
+    tmp_path: Path, encoding: str
+) -> None:
+    with pytest.raises(InputError, match="not valid utf-8"):
+        texts(write(tmp_path, "中文\n文".encode(encoding)))
+
+
+@pytest.mark.parametrize("data", [b"a\0b and more", b"\0\0\0\0 x", b"ab\0cd\0efg\0hi\0jklm" * 9])
+def test_nuls_in_plain_text_are_no_sign_of_another_encoding(tmp_path: Path, data: bytes) -> None:
+    assert len(texts(write(tmp_path, data), errors="replace")) == 1
 
 
 def test_a_single_nul_in_a_text_is_kept(tmp_path: Path) -> None:
@@ -184,8 +224,10 @@ def test_a_single_nul_in_a_text_is_kept(tmp_path: Path) -> None:
 
 
 def test_nul_heavy_lines_are_replaced_when_that_is_asked_for(tmp_path: Path) -> None:
-    path = write(tmp_path, "ab".encode("utf-16-le"))
-    assert texts(path, errors="replace") == ["a\ufffdb\ufffd"]
+    path = write(tmp_path, b"some words\na\0\0b\n")
+    assert texts(path, errors="replace") == ["some words", "a\ufffd\ufffdb"]
+    with pytest.raises(InputError, match=r"line 2: .* so many NUL bytes look like utf-16"):
+        texts(path)
 
 
 def test_utf16_without_a_byte_order_mark_is_refused_when_it_needs_one(tmp_path: Path) -> None:
@@ -194,9 +236,10 @@ def test_utf16_without_a_byte_order_mark_is_refused_when_it_needs_one(tmp_path: 
         texts(path, "utf-16")
 
 
-def test_gzip_without_its_name_is_recognized_in_the_refusal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+def test_gzip_without_its_name_is_recognized_in_the_refusal(tmp_path: Path, errors: str) -> None:
     with pytest.raises(InputError, match="looks like gzip"):
-        texts(write(tmp_path, gzip.compress(b"words")))
+        texts(write(tmp_path, gzip.compress(b"words")), errors=errors)
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "", "hex", "rot13", "undefined", "utf\0"])
@@ -214,6 +257,51 @@ def test_an_unknown_way_to_treat_errors_is_refused(tmp_path: Path) -> None:
 def test_a_line_of_ten_million_characters_is_whole(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, ("a\n" + "x" * 10_000_000 + "\nb").encode(encoding))
     assert [len(text) for text in texts(path, encoding)] == [1, 10_000_000, 1]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "gb18030"])
+@pytest.mark.parametrize("length", [10, 11, 12, 200_000])
+@pytest.mark.parametrize("letter", ["x", "ä"])
+def test_a_line_longer_than_the_limit_is_told_and_not_kept(
+    tmp_path: Path, end: str, mark: str, encoding: str, length: int, letter: str
+) -> None:
+    text = letter * (length // len(letter.encode()) + length % len(letter.encode()))
+    size = len(text.encode())
+    path = write(tmp_path, f"{mark}ok{end or chr(10)}{text}{end}".encode(encoding))
+    first, second = bounded_lines(path, encoding, max_bytes=10)
+    assert first == Line(1, "ok")
+    if size <= 10:
+        assert second == Line(2, text)
+    else:
+        assert isinstance(second, LongLine)
+        assert (second.number, second.quoted) == (2, False)
+        assert size <= second.bytes <= size + 1  # with a carriage return
+    path.write_bytes(f"{text}{end}last".encode(encoding))
+    if end:
+        assert [line.number for line in bounded_lines(path, encoding, max_bytes=10)] == [1, 2]
+
+
+def test_a_long_line_where_none_may_be_left_out_is_refused_with_its_size(tmp_path: Path) -> None:
+    path = write(tmp_path, b"a\n" + b"x" * (MAX_TEXT_BYTES + 1) + b"\n")
+    with pytest.raises(InputError, match=r"line 2: 16,777,217 bytes, more than the 16,777,216 "):
+        texts(path)
+
+
+def test_a_line_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sbertkit.data.lines.HOPELESS_BYTES", 2**21)
+    path = write(tmp_path, b"x" * 2**22)
+    for encoding in ("utf-8", "latin-1"):
+        with pytest.raises(InputError, match=r"line 1: more than 2,097,152 bytes without a line"):
+            list(bounded_lines(path, encoding, max_bytes=10))
+
+
+def test_a_text_file_longer_than_the_limit_is_refused_with_its_size(tmp_path: Path) -> None:
+    path = write(tmp_path, b"abc\n" * 5)
+    assert len(read_text(path, max_bytes=20)) == 20
+    with pytest.raises(BadRecordError, match="20 bytes, more than the 19 "):
+        read_text(path, max_bytes=19)
 
 
 def test_the_whole_text_of_a_file_keeps_its_inner_lines(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.formats.plain import report_lines
-from sbertkit.data.lines import Line
+from sbertkit.data.limits import MAX_TEXT_BYTES, too_long, utf8_bytes
+from sbertkit.data.lines import Line, LongLine
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.streams import source_name
@@ -27,8 +28,19 @@ def read_csv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Re
     """
     name = source_name(path)
     header: list[str] | None = None
-    for first, last, fields in read_fields(report_lines(path, options, report), name):
+    limit = options.max_text_bytes
+    long: list[BadLine] = []
+    lines = _without_long(report_lines(path, options, report), name, limit, long)
+    for first, last, fields in read_fields(lines, name, limit):
+        inside = [line for line in long if line.line >= first]
+        yield from long[: len(long) - len(inside)]
+        long.clear()
         try:
+            size = sum(map(utf8_bytes, fields))
+            if size > limit:
+                raise BadRecordError(too_long(size, limit))
+            if inside:
+                raise BadRecordError(f"line {inside[0].line} has {inside[0].reason}")
             if header is None:
                 header = _checked_header(fields, name, first)
             elif len(fields) != len(header):
@@ -40,6 +52,29 @@ def read_csv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Re
                 )
         except BadRecordError as error:
             yield BadLine(first, error.reason, last)
+    yield from long
+
+
+def _without_long(
+    lines: Iterator[Line | LongLine], name: str, limit: int, long: list[BadLine]
+) -> Iterator[Line]:
+    """The lines with an empty one in the place of each that is too long, which is noted.
+
+    Raises:
+        InputError: Such a line opens or closes a quoted field.
+    """
+    for line in lines:
+        if isinstance(line, Line):
+            yield line
+            continue
+        reason = too_long(line.bytes, limit)
+        if line.quoted:
+            raise InputError(
+                f"{name} line {line.number}: {reason}, and a quote is open at its begin or end, so"
+                " that it cannot be left out"
+            )
+        long.append(BadLine(line.number, reason))
+        yield Line(line.number, "")
 
 
 class Fields(NamedTuple):
@@ -50,17 +85,19 @@ class Fields(NamedTuple):
     values: list[str]
 
 
-def read_fields(lines: Iterator[Line], name: str) -> Iterator[Fields]:
+def read_fields(lines: Iterator[Line], name: str, limit: int = MAX_TEXT_BYTES) -> Iterator[Fields]:
     """The records in lines of CSV; empty lines between them are passed over.
 
     Args:
         lines: Lines without their ends.
         name: What messages call the file.
+        limit: Largest field, in characters.
 
     Raises:
-        InputError: A quote never closed, or text after one that is.
+        InputError: A quote that is not closed within that many characters, text after one that is,
+            or quotes after backslashes.
     """
-    parser = _Parser(lines)
+    parser = _Parser(lines, limit)
     while parser.advance():
         first = parser.line.number
         try:
@@ -98,8 +135,9 @@ class _LostRecordError(Exception):
 class _Parser:
     """Splits lines into the fields of records; `line` is where it stands."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[Line], limit: int) -> None:
         self._lines = lines
+        self._limit = limit
         self.line = Line(0, "")
         self._position = 0
 
@@ -114,10 +152,15 @@ class _Parser:
 
     def fields(self) -> list[str]:
         """The fields of the record that begins with this line, to the end of its last line."""
-        fields = []
+        fields: list[str] = []
+        backslash = False
         while True:
             quoted = self.line.text.startswith('"', self._position)
             fields.append(self._quoted() if quoted else self._bare())
+            if backslash and not quoted and '"' in fields[-1]:
+                # as Spark writes quotes; the fields before are not what was meant
+                raise _LostRecordError(self.line.number, "a quote after a backslash")
+            backslash |= quoted and fields[-1].endswith("\\")
             if self._position == len(self.line.text):
                 return fields
             if self.line.text[self._position] != ",":
@@ -136,12 +179,17 @@ class _Parser:
     def _quoted(self) -> str:
         opened = self.line.number
         pieces = []
+        size = 0
         self._position += 1
         while True:
             text, start = self.line.text, self._position
             end = text.find('"', start)
             if end < 0:
                 pieces.append(text[start:] + "\n")
+                size += len(pieces[-1])
+                if size > self._limit:
+                    reason = f"the quote opened here is not closed within {self._limit:,} bytes"
+                    raise _LostRecordError(opened, reason)
                 self.line = next(self._lines, None) or self._fail(opened)
                 self._position = 0
             elif text.startswith('""', end):

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.lines import read_text
+from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record
 from sbertkit.data.streams import reading, source_name
+from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
 _SUFFIXES = (".txt", ".md")
@@ -27,7 +29,17 @@ def read_folder(path: str, options: ReadOptions, report: ReadReport) -> Iterator
     number = 0
     for number, relative in enumerate(_text_files(path, ""), 1):
         file = os.path.join(path, *relative.split("/"))  # noqa: PTH118 - a path of str, as given
-        text = read_text(file, options.encoding, errors=options.errors, on_replaced=count)
+        try:
+            text = read_text(
+                file,
+                options.encoding,
+                errors=options.errors,
+                on_replaced=count,
+                max_bytes=options.max_text_bytes,
+            )
+        except BadRecordError as error:
+            yield BadLine(number, f"{printable(relative)} has {error.reason}")
+            continue
         yield Record(number, relative, text, {})
     if not number:
         raise InputError(

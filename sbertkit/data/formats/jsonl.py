@@ -1,11 +1,13 @@
 """Corpora of one JSON object a line, and the corpus.jsonl of BEIR."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from sbertkit.data.documents import ReadOptions, ReadReport
-from sbertkit.data.formats.plain import report_lines
+from sbertkit.data.formats.plain import line_records
+from sbertkit.data.lines import Line
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.text import printable
@@ -13,24 +15,24 @@ from sbertkit.data.text import printable
 
 def read_jsonl(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:
     """A record a line, from an object with ``text``; without an id the line's number is the id."""
-    for number, line in report_lines(path, options, report):
-        if not line.strip():
-            continue
-        try:
-            yield record_from(parse_object(line), number, default_id=str(number))
-        except BadRecordError as error:
-            yield BadLine(number, error.reason)
+    return line_records(path, options, report, _from_object)
 
 
 def read_beir(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:
     """A record a line, whose text is title and text; the title stays in the metadata."""
-    for number, line in report_lines(path, options, report):
-        if not line.strip():
-            continue
-        try:
-            yield _with_title(record_from(parse_object(line), number))
-        except BadRecordError as error:
-            yield BadLine(number, error.reason)
+    return line_records(path, options, report, _from_beir)
+
+
+def _from_object(line: Line) -> Record | None:
+    if not line.text.strip():
+        return None
+    return record_from(parse_object(line.text), line.number, default_id=str(line.number))
+
+
+def _from_beir(line: Line) -> Record | None:
+    if not line.text.strip():
+        return None
+    return _with_title(record_from(parse_object(line.text), line.number))
 
 
 def _with_title(record: Record) -> Record:
@@ -65,8 +67,8 @@ def parse_object(line: str) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in fields if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in fields if counts[name] > 1)
         raise BadRecordError(f"the key '{printable(twice)}' is there twice")
     return fields
 

@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from sbertkit.data.documents import ReadOptions, ReadReport
+from sbertkit.data.formats.batches import LongRow, bounded_rows, open_parquet, parquet_batches
+from sbertkit.data.limits import too_long
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, MissingDependency, SbertkitError
-
-_ROWS = 256
-_BUFFER = 1 << 20  # bytes read ahead for a column
 
 
 def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:  # noqa: ARG001
@@ -22,11 +21,13 @@ def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterato
         InputError: Not Parquet, damaged, or without a column ``text``.
         MissingDependency: pyarrow is not installed.
     """
-    row = 0
+    limit = options.max_text_bytes
     with open_seekable(path) as stream:
-        for batch in _batches(stream, source_name(path)):
-            for fields in _rows(batch):
-                row += 1
+        for rows in bounded_rows(_batches(stream, source_name(path)), limit):
+            if isinstance(rows, LongRow):
+                yield BadLine(rows.number, too_long(rows.bytes, limit))
+                continue
+            for row, fields in enumerate(_rows(rows.batch), rows.first):
                 try:
                     if isinstance(fields, BadRecordError):
                         raise fields
@@ -37,11 +38,9 @@ def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterato
 
 def _batches(stream: BinaryIO, name: str) -> Iterator[Any]:
     with arrow_errors(name):
-        from pyarrow import parquet
-
-        file = parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        file = open_parquet(stream)
         _check_columns(file.schema_arrow.names, name)
-        for batch in file.iter_batches(batch_size=_ROWS):
+        for batch in parquet_batches(file):
             yield _in_microseconds(batch)
 
 
@@ -79,7 +78,8 @@ def arrow_errors(name: str, kind: str = "Parquet") -> Iterator[None]:
 
 def _damaged(name: str, kind: str, error: Exception) -> InputError:
     reason = printable(str(error).split("\n")[0], 200) or type(error).__name__
-    return InputError(f"{name}: not a readable {kind} file ({reason}); get it again")
+    more = ", or write it in smaller row groups" if isinstance(error, MemoryError) else ""
+    return InputError(f"{name}: not a readable {kind} file ({reason}); get it again{more}")
 
 
 def _check_columns(names: list[str], name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from sbertkit.data.formats.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.formats.parquet import arrow_errors
 from sbertkit.data.nli.rows import Places, Row, find_columns
 from sbertkit.data.records import BadLine
@@ -16,8 +17,6 @@ from sbertkit.errors import InputError
 
 _LOG = logging.getLogger(__name__)
 
-_ROWS = 4096
-_BUFFER = 1 << 20  # bytes read ahead for a column
 _FILE_MAGIC = b"ARROW1"
 _STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -35,12 +34,9 @@ def read_parquet_rows(path: str, named: bool) -> Iterator[Row | BadLine]:
     """
     name = source_name(path)
     with open_seekable(path) as stream, arrow_errors(name):
-        from pyarrow import parquet
-
-        file = parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        file = open_parquet(stream)
         table = _table(file.schema_arrow, name, named)
-        columns = list(table.columns)
-        yield from table.rows(file.iter_batches(batch_size=_ROWS, columns=columns))
+        yield from table.rows(parquet_batches(file, table.columns))
 
 
 def read_arrow_rows(path: str, named: bool) -> Iterator[Row | BadLine]:
@@ -89,14 +85,11 @@ class _Table:
     classes: tuple[str, ...] | None
 
     def rows(self, batches: Iterable[Any]) -> Iterator[Row | BadLine]:
-        number = 0
-        for batch in batches:
-            for start in range(0, batch.num_rows, _ROWS):
-                part = batch.slice(start, _ROWS)
-                columns = [self._values(part, name, number) for name in self.columns]
-                for cells in zip(*columns, strict=True):
-                    number += 1
-                    yield self._row(self.places.row(number, cells))
+        needed = (batch.select(self.columns) for batch in batches)
+        for first, batch in checked_rows(needed, self.name):
+            columns = [self._values(batch, name, first - 1) for name in self.columns]
+            for number, cells in enumerate(zip(*columns, strict=True), first):
+                yield self._row(self.places.row(number, cells))
 
     def _values(self, batch: Any, column: str, before: int) -> list[Any]:
         values = batch.column(batch.schema.get_field_index(column))

@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sbertkit.data.formats.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.formats.comma import read_fields
 from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.formats.parquet import arrow_errors
@@ -27,8 +28,6 @@ _NEEDED = ("score", "first", "second")
 _RELEASE_WIDTH = 7
 _RELEASE_PLACES = {"score": 4, "first": 5, "second": 6}
 """STS benchmark as released: genre, file, year, number, score, sentence, sentence (and sources)."""
-_ROWS = 4096
-_BUFFER = 1 << 20  # bytes read ahead for a column
 
 
 class Row(NamedTuple):
@@ -156,9 +155,7 @@ def read_parquet_rows(path: str) -> Iterator[Row | BadLine]:
     """
     name = source_name(path)
     with open_seekable(path) as stream, arrow_errors(name):
-        from pyarrow import parquet
-
-        file = parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        file = open_parquet(stream)
         names: list[str] = file.schema_arrow.names
         layout = _of_header(names, name)
         if layout is None:
@@ -167,10 +164,9 @@ def read_parquet_rows(path: str) -> Iterator[Row | BadLine]:
                 f"{printable(', '.join(names), 200)}; rename them"
             )
         wanted = [names[place] for place in layout.places.values()]
-        number = 0
-        for batch in file.iter_batches(batch_size=_ROWS, columns=wanted):
-            for cells in zip(*_columns(batch, wanted, name), strict=True):
-                number += 1
+        for first, batch in checked_rows(parquet_batches(file, wanted), name):
+            rows = zip(*_columns(batch, wanted, name), strict=True)
+            for number, cells in enumerate(rows, first):
                 by_role = dict(zip(layout.places, cells, strict=True))
                 split = split_text(by_role["split"]) if "split" in by_role else None
                 yield Row(number, split, *(by_role[role] for role in _NEEDED))
