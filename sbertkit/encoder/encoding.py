@@ -200,6 +200,7 @@ class EncodingRun:
         distinct = np.empty((len(tokens), self._dim), dtype=np.float32)
 
         def deliver(rows: npt.NDArray[np.int64], vectors: Vectors) -> None:
+            _check_shape(vectors, (len(rows), self._dim))
             distinct[rows] = vectors
             advance(int(repeats[rows].sum()))
 
@@ -226,6 +227,23 @@ class EncodingRun:
                 f"row {row}: the model gave a vector with NaN or infinite values; "
                 "its weights are damaged"
             )
+
+
+def _check_shape(vectors: object, expected: tuple[int, int]) -> None:
+    """Refuses what is no array of floating-point numbers in a shape; NumPy would stretch a row.
+
+    Raises:
+        InputError: Something else.
+    """
+    found = type(vectors).__name__
+    if isinstance(vectors, np.ndarray):
+        if vectors.shape == expected and vectors.dtype.kind == "f":
+            return
+        found = f"{vectors.dtype} of shape {vectors.shape}"
+    raise InputError(
+        f"the model gave {found}, expected vectors of shape {expected}: its files do not belong "
+        "together"
+    )
 
 
 def _one_ahead(

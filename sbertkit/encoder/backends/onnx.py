@@ -78,13 +78,22 @@ def _session(graph: Path) -> Any:
     try:
         with alone():
             return library.InferenceSession(
-                str(graph),
+                _opened(graph),
                 sess_options=options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=_NOT_FUSED,
             )
     except Exception as error:  # as in `_embed`
         raise _refusal(graph, error) from error
+
+
+def _opened(graph: Path) -> str | bytes:
+    """What onnxruntime opens: the path, or the file's bytes where that is not valid Unicode."""
+    try:
+        str(graph).encode()
+    except UnicodeEncodeError:
+        return graph.read_bytes()
+    return str(graph)
 
 
 def _refusal(graph: Path, error: Exception) -> InputError:

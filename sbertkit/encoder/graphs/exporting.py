@@ -17,8 +17,9 @@ from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.graphs.engines import check_equal
 from sbertkit.encoder.graphs.folder import (
-    ENTRY_FILE,
+    EXPORT_FILES,
     GRAPH_FILE,
+    PRECISIONS,
     TOKENIZER_FILE,
     GraphEntry,
     is_graph_folder,
@@ -31,7 +32,6 @@ from sbertkit.encoder.network import Network
 from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file, staged_folder, storage_errors
 
-PRECISIONS = ("fp32", "int8")
 _CALIBRATION_TEXTS = 256
 _LIBRARIES = ("torch", "transformers", "onnxruntime")
 
@@ -148,7 +148,7 @@ def _check_target(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; expected a folder to write the export to")
-    ours = {GRAPH_FILE, TOKENIZER_FILE, ENTRY_FILE} if is_graph_folder(folder) else set()
+    ours = set(EXPORT_FILES) if is_graph_folder(folder) else set()
     others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
     if others:
         raise InputError(

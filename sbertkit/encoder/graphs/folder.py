@@ -2,18 +2,41 @@
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
+
+from sbertkit.encoder.options import POOLINGS
+from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, NewerFormat
-from sbertkit.storage import sha256_file
+from sbertkit.files import open_regular, read_regular
+from sbertkit.schema import Digest, Positive, as_record, parse_json
 
 GRAPH_FILE = "encoder.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 ENTRY_FILE = "graph.json"
+EXPORT_FILES = (GRAPH_FILE, TOKENIZER_FILE, ENTRY_FILE)
+PRECISIONS = ("fp32", "int8")
 _FORMAT = 1
+TOKENIZER_BYTES = 2**28
+_LIMITS = {GRAPH_FILE: 2**31, TOKENIZER_FILE: TOKENIZER_BYTES}
+"""Largest sizes accepted, in bytes; protobuf, of which a graph is made, counts no further."""
+_CHUNK = 2**20
+_KEY = b"location"
+_EXTERNAL = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)" + _KEY)
+"""The key, as protobuf writes it, that every tensor has whose numbers are in another file."""
+_BEFORE = 16
+_REMEDY = "export the encoder again"
+
+_Dim = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+_TokenId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Cosine = Annotated[float, msgspec.Meta(ge=-1.001, le=1.001)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +62,57 @@ class GraphEntry:
         files: SHA-256 of the other files by name.
     """
 
-    fingerprint: str
+    fingerprint: Digest
     precision: str
     model: str
     pooling: str
     normalizes: bool
-    dim: int
-    max_tokens: int | None
+    dim: _Dim
+    max_tokens: Positive | None
     prompts: Mapping[str, str]
     padding_side: Literal["left", "right"]
-    pad_id: int
-    empty_id: int
+    pad_id: _TokenId
+    empty_id: _TokenId
     gives_types: bool
     cuts_left: bool
-    least_cosine: float
+    least_cosine: _Cosine
     versions: Mapping[str, str]
-    files: Mapping[str, str]
+    files: Mapping[str, Digest]
+
+    def __post_init__(self) -> None:
+        for name, value, possible in (
+            ("pooling", {self.pooling}, POOLINGS),
+            ("precision", {self.precision}, PRECISIONS),
+            ("prompts", set(self.prompts), Prompts._fields),
+        ):
+            if not value <= set(possible):
+                found = ", ".join(sorted(value))
+                raise ValueError(f"{name}: expected {' or '.join(possible)}, found {found!r}")
+        if set(self.files) != set(_LIMITS):
+            raise ValueError(f"expected the SHA-256 of {' and '.join(_LIMITS)} in files")
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What is read of an entry before the rest, which another version may write differently."""
+
+    format: int
+    sha256: Digest
 
 
 def is_graph_folder(folder: Path) -> bool:
     """Whether a folder has an exported encoder."""
-    return (folder / ENTRY_FILE).is_file()
+    with suppress(OSError, ValueError):  # a name too long for a path, or with a NUL
+        return (folder / ENTRY_FILE).is_file()
+    return False
 
 
 def write_entry(folder: Path, entry: GraphEntry) -> None:
     """Writes what is to be known, with a hash of itself."""
     content = {"format": _FORMAT, **asdict(entry)}
-    text = json.dumps({**content, "sha256": _own_hash(content)}, indent=2, ensure_ascii=False)
-    (folder / ENTRY_FILE).write_text(text + "\n", encoding="utf-8")
+    # ASCII alone: the model's name may be that of a folder, which need not be valid Unicode.
+    text = json.dumps({**content, "sha256": _own_hash(content)}, indent=2)
+    (folder / ENTRY_FILE).write_text(text + "\n", encoding="ascii")
 
 
 def read_entry(folder: Path, *, hashed: bool = False) -> GraphEntry:
@@ -74,36 +120,78 @@ def read_entry(folder: Path, *, hashed: bool = False) -> GraphEntry:
 
     Args:
         folder: An export.
-        hashed: Whether the caller has compared the files with hashes already.
+        hashed: Whether the caller has compared the files with hashes already, and made sure that
+            no other file lies in the folder.
 
     Raises:
-        InputError: A file is missing, changed or not ours.
+        InputError: A file is missing, changed, a link or not ours, or the graph has tensors in
+            further files.
         NewerFormat: A later version wrote it.
     """
     path = folder / ENTRY_FILE
     try:
-        content = json.loads(path.read_bytes())
-        known = content.pop("sha256")
-        version = content["format"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be read; export the encoder again") from error
-    if isinstance(version, int) and version > _FORMAT:
-        raise NewerFormat(
-            f"{folder} has format {version}, this version of sbertkit reads up to {_FORMAT}; "
-            "update sbertkit, or export the encoder again"
-        )
-    if known != _own_hash(content):
-        raise InputError(f"{path} is damaged; export the encoder again")
-    del content["format"]
-    try:
-        entry = GraphEntry(**content)
-    except TypeError as error:
-        raise InputError(f"{path} is damaged; export the encoder again") from error
-    for name, expected in () if hashed else entry.files.items():
-        file = folder / name
-        if not file.is_file() or sha256_file(file) != expected:
-            raise InputError(f"{file} is missing or damaged; export the encoder again")
+        entry = _parsed(folder, read_regular(path))
+        for name, expected in entry.files.items():
+            _check_file(folder / name, None if hashed else expected)
+    except NewerFormat:
+        raise
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename} is missing or damaged; {_REMEDY}") from error
+    except (OSError, InputError, RecursionError) as error:
+        raise InputError(f"{error}; {_REMEDY}") from error
     return entry
+
+
+def _parsed(folder: Path, raw: bytes) -> GraphEntry:
+    """The entry of a folder from its bytes, once these match their own hash."""
+    path = folder / ENTRY_FILE
+    content = parse_json(raw, path)
+    header = as_record(content, _Header, path)
+    if header.format > _FORMAT:
+        raise NewerFormat(
+            f"{folder} has format {header.format}, this version of sbertkit reads up to {_FORMAT}; "
+            f"update sbertkit, or {_REMEDY}"
+        )
+    if header.format != _FORMAT:
+        raise InputError(f"{path}: expected format {_FORMAT}, found {header.format}")
+    del content["sha256"]
+    if header.sha256 != _own_hash(content):
+        raise InputError(f"{path} is damaged: it does not match its own SHA-256")
+    return as_record(content, GraphEntry, path)
+
+
+def _check_file(path: Path, expected: str | None) -> None:
+    """Refuses a file that is no regular one, too large, or not the one that was written.
+
+    Args:
+        path: The file.
+        expected: Its SHA-256; ``None`` where that has been checked.
+    """
+    digest = hashlib.sha256()
+    external = False
+    with open_regular(path) as file:
+        size, limit = os.fstat(file.fileno()).st_size, _LIMITS[path.name]
+        if size > limit:
+            raise InputError(f"{path} has {size:,} bytes; expected at most {limit:,}")
+        before = b""
+        while expected is not None and (chunk := file.read(_CHUNK)):
+            digest.update(chunk)
+            external = external or _has_external(before + chunk)
+            before = (before + chunk)[-_BEFORE - len(_KEY) :]
+    if expected not in (None, digest.hexdigest()):
+        raise InputError(f"{path} is missing or damaged")
+    if external and path.name == GRAPH_FILE:
+        raise InputError(f"{path} has tensors in other files; expected all of them inside")
+
+
+def _has_external(content: bytes) -> bool:
+    """Whether a part of a graph file names another file for the numbers of a tensor."""
+    place = content.find(_KEY)
+    while place >= 0:
+        if _EXTERNAL.search(content, max(0, place - _BEFORE), place + len(_KEY)):
+            return True
+        place = content.find(_KEY, place + 1)
+    return False
 
 
 def _own_hash(content: Mapping[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """An encoder behind which stands an exported graph; loads neither torch nor transformers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,11 +9,13 @@ from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.graphs.engines import engines_for, open_engine
-from sbertkit.encoder.graphs.folder import TOKENIZER_FILE, GraphEntry, read_entry
+from sbertkit.encoder.graphs.folder import TOKENIZER_BYTES, TOKENIZER_FILE, GraphEntry, read_entry
+from sbertkit.encoder.graphs.probes import PROBES, probe_vectors
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.tokenization import Tokenizer
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, SbertkitError
+from sbertkit.files import read_regular
 
 
 class GraphSource:
@@ -61,41 +65,72 @@ class GraphSource:
 
 
 def load_graph_encoder(options: LoadOptions, *, hashed: bool = False) -> Encoder:
-    """The encoder of an exported folder; see `Encoder.load`.
+    """The encoder of an exported folder, which has encoded two texts; see `Encoder.load`.
 
     Args:
         options: The model is the folder.
-        hashed: Whether the caller has compared its files with hashes already.
+        hashed: See `read_entry`.
 
     Raises:
         InputError: The folder is damaged, or asked to be something else than was exported.
+        MissingDependency: The library that is to run it is missing.
     """
     folder = Path(options.model)
     entry = read_entry(folder, hashed=hashed)
     _check_asked(options, entry)
-    tokenizer = Tokenizer(_read_tokenizer(folder, entry))
-    padder = Padder(entry.pad_id, entry.padding_side, tokenizer.special, entry.gives_types)
-    return Encoder(
-        GraphSource(entry, folder, options),
-        tokenizer,
-        padder,
-        options=options,
-        prompts=Prompts(**entry.prompts),
-        max_tokens=entry.max_tokens,
-    )
+    with _consistent(folder):
+        tokenizer = Tokenizer(_read_tokenizer(folder, entry))
+        if entry.max_tokens is not None and entry.max_tokens <= len(tokenizer.special):
+            raise InputError(f"max_tokens {entry.max_tokens} leaves no room for text")
+        source = GraphSource(entry, folder, options)
+        encoder = Encoder(
+            source,
+            tokenizer,
+            Padder(entry.pad_id, entry.padding_side, tokenizer.special, entry.gives_types),
+            options=options,
+            prompts=Prompts(**entry.prompts),
+            max_tokens=entry.max_tokens,
+        )
+        probe_vectors(encoder, source.backend(encoder, 2), PROBES[1:3])
+    return encoder
 
 
 def _read_tokenizer(folder: Path, entry: GraphEntry) -> SimpleNamespace:
     """The tokenizer of a folder, with what `Tokenizer` asks of one of the transformers library."""
     from tokenizers import Tokenizer as FastTokenizer
 
+    # Its bytes and not its path, which need not be valid Unicode.
+    fast = FastTokenizer.from_buffer(read_regular(folder / TOKENIZER_FILE, limit=TOKENIZER_BYTES))
+    for name, token in (("pad_id", entry.pad_id), ("empty_id", entry.empty_id)):
+        if fast.id_to_token(token) is None:
+            raise InputError(f"{name} {token} is not in the vocabulary of {TOKENIZER_FILE}")
     return SimpleNamespace(
-        backend_tokenizer=FastTokenizer.from_file(str(folder / TOKENIZER_FILE)),
+        backend_tokenizer=fast,
         pad_token_id=entry.pad_id,
         eos_token_id=entry.empty_id,
         model_input_names=["token_type_ids"] if entry.gives_types else [],
         truncation_side="left" if entry.cuts_left else "right",
     )
+
+
+@contextmanager
+def _consistent(folder: Path) -> Iterator[None]:
+    """Turns what a folder makes the libraries raise, its hashes being right, into one refusal.
+
+    Raises:
+        InputError: Its files do not belong together, or are none that the libraries can use.
+    """
+    try:
+        yield
+    except SbertkitError as error:
+        if not isinstance(error, InputError):
+            raise
+        raise InputError(f"{folder}: {error}; export the encoder again") from error
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # the tokenizer's panics are no Exceptions
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{folder}: {reason}; export the encoder again") from error
 
 
 def _check_asked(options: LoadOptions, entry: GraphEntry) -> None:
