@@ -198,12 +198,6 @@ def _place_folder(new: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def user_cache(name: str) -> Path:
-    """A folder of this user's cache, which may be deleted at any time."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "sbertkit" / name
-
-
 def sha256_file(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:

@@ -20,7 +20,6 @@ from sbertkit.storage import (
     storage_errors,
     swap_folder,
     sync_folder,
-    user_cache,
 )
 
 
@@ -252,10 +251,3 @@ def test_the_hash_of_a_file_is_its_sha256(tmp_path: Path) -> None:
     for content in (b"", b"abc", b"\0" * 3_000_000):
         (tmp_path / "file").write_bytes(content)
         assert sha256_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
-
-
-def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert user_cache("vectors") == tmp_path / "sbertkit" / "vectors"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert user_cache("vectors").is_relative_to(Path.home())

@@ -121,6 +121,8 @@ def _snapshot(name: str, revision: str | None, *, local: bool) -> Path | str | N
         return f"the hub has no revision {revision!r} of it"
     except errors.HFValidationError:
         return "it is no valid hub name"
+    except RuntimeError as error:  # such as a cache below a home folder that nobody has
+        return f"the hub's client failed ({error}); name a folder for its cache with HF_HOME"
     # Errors of the connection reach us as they are, and are no OSErrors.
     except (errors.HTTPError, OSError, ValueError) as error:
         if constants.is_offline_mode():

@@ -209,12 +209,13 @@ class TorchSource:
     def _open_engine(self, encoder: Encoder, engine: str, precision: str) -> Backend:
         from sbertkit.encoder.graphs.cache import cached_backend
         from sbertkit.encoder.graphs.engines import check_equal
-        from sbertkit.encoder.graphs.probes import probe_vectors
+        from sbertkit.encoder.graphs.probes import FEW_PROBES, probe_vectors
 
         backend = cached_backend(encoder, precision, engine)
-        if engine != "onnx":  # with which every graph is compared when it is made
-            expected = probe_vectors(encoder, TorchBackend(self.network, self._device))
-            found = probe_vectors(encoder, backend)
+        if engine != "onnx":  # with which every graph is compared when it is made or found
+            network = TorchBackend(self.network, self._device)
+            expected = probe_vectors(encoder, network, FEW_PROBES)
+            found = probe_vectors(encoder, backend, FEW_PROBES)
             check_equal(expected, found, precision, self._options.model)
         return backend
 

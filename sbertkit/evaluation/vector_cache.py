@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
 from sbertkit.encoder.report import merged
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.progress import track
 from sbertkit.schema import read_record
 from sbertkit.storage import staged_file, storage_errors
+from sbertkit.user_cache import without_cache
 
 _LOG = logging.getLogger(__name__)
 
@@ -149,5 +150,8 @@ def _parsed(content: bytes, rows: int, dim: int) -> Encoded:
 def _write(file: Path, encoded: Encoded) -> None:
     report = json.dumps(asdict(encoded.report)).encode()
     content = report + b"\n" + encoded.vectors.astype(_FLOAT).tobytes()
-    with storage_errors(file), staged_file(file) as staged:
-        staged.write_bytes(hashlib.sha256(content).digest() + content)
+    try:
+        with storage_errors(file), staged_file(file) as staged:
+            staged.write_bytes(hashlib.sha256(content).digest() + content)
+    except StorageError as error:  # nothing is lost but time
+        without_cache(file.parent, str(error))

@@ -1,9 +1,12 @@
 """Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
 
 import copy
+import dataclasses
 import json
 import logging
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,11 +21,12 @@ from sbertkit.encoder import Encoder, encoding, torch_source
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.fitting import post_processed
-from sbertkit.encoder.graphs import engines
-from sbertkit.encoder.graphs.cache import cached_backend
+from sbertkit.encoder.graphs import choosing, engines
+from sbertkit.encoder.graphs.cache import _temporary_folder, cached_backend, cached_folder
 from sbertkit.encoder.graphs.exporting import export_encoder
-from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
+from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry, write_entry
 from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
+from sbertkit.user_cache import is_private
 
 GRAPH_BACKENDS = ["onnx", *(["openvino"] if find_spec("openvino") else [])]
 needs_openvino = pytest.mark.skipif(
@@ -42,6 +46,7 @@ TEXTS = [
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    _temporary_folder.cache_clear()
     return tmp_path / "cache" / "sbertkit"
 
 
@@ -298,6 +303,115 @@ def test_a_damaged_graph_is_made_anew(tiny_encoder: Encoder, cache: Path) -> Non
     damage(made / GRAPH_FILE)
     cached_backend(tiny_encoder, "fp32")
     assert read_entry(made).fingerprint == tiny_encoder.fingerprint
+
+
+@pytest.fixture
+def other_encoder(tiny_folder: Callable[[str], Path]) -> Encoder:
+    return Encoder.load(tiny_folder("electra"), pooling="mean", device="cpu")
+
+
+def forged(cache: Path, encoder: Encoder, other: Encoder, **claims: object) -> Path:
+    """Puts another encoder's export at an encoder's place in the cache."""
+    place = cached_folder(encoder, "fp32")
+    shutil.rmtree(place)
+    export_encoder(other, place)
+    if claims:
+        entry = dataclasses.replace(read_entry(place), **claims)  # type: ignore[arg-type]
+        write_entry(place, entry)
+    assert graphs(cache) == [place]
+    return place
+
+
+@pytest.mark.parametrize("backend", GRAPH_BACKENDS)
+@pytest.mark.parametrize("is_forged", [False, True])
+def test_the_graph_of_another_encoder_is_not_taken(
+    tiny_bert: Path, cache: Path, other_encoder: Encoder, backend: str, is_forged: bool
+) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend=backend)
+    claims = {"fingerprint": encoder.fingerprint, "dim": encoder.dim} if is_forged else {}
+    place = forged(cache, encoder, other_encoder, **claims)
+    exact = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="torch")
+    np.testing.assert_allclose(encoder.encode(TEXTS), exact.encode(TEXTS), atol=1e-5)
+    assert read_entry(place).fingerprint == encoder.fingerprint
+    assert graphs(cache) == [place]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+@pytest.mark.parametrize("name", ["", "encoder.onnx", "tokenizer.json", "graph.json"])
+def test_what_others_may_write_to_is_made_again(
+    tiny_encoder: Encoder, cache: Path, name: str, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
+    place = cached_folder(tiny_encoder, "fp32")
+    (place / name).chmod(0o777)
+    before = (place / "encoder.onnx").stat().st_ino
+    assert cached_folder(tiny_encoder, "fp32") == place
+    assert (place / "encoder.onnx").stat().st_ino != before
+    assert all(is_private(path) for path in (place, *place.iterdir()))
+    assert [record.message for record in caplog.records] == [
+        f"the export in {place} may have been written by others; it is made again"
+    ]
+    assert cached_folder(tiny_encoder, "fp32") == place
+    assert len(caplog.records) == 1
+
+
+def test_a_link_at_its_place_is_left_alone(
+    tiny_encoder: Encoder, cache: Path, tmp_path: Path
+) -> None:
+    place = cached_folder(tiny_encoder, "fp32")
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    folder = cached_folder(tiny_encoder, "fp32")
+    assert folder.parent != cache / "graphs"
+    assert read_entry(folder).fingerprint == tiny_encoder.fingerprint
+    assert place.is_symlink()
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022])
+def test_a_kept_graph_serves_whatever_the_umask(tiny_encoder: Encoder, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        place = cached_folder(tiny_encoder, "fp32")
+        inode = (place / "encoder.onnx").stat().st_ino
+        assert cached_folder(tiny_encoder, "fp32") == place
+        assert (place / "encoder.onnx").stat().st_ino == inode
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000,
+        '{"precision": "\\u001b[31mevil", "speed": 2.0, "cosine": 1.0}',
+        '{"precision": "fp16", "speed": 2.0, "cosine": 1.0}',
+        '{"precision": 5, "speed": "x", "cosine": []}',
+        '{"precision": "bf16", "speed": -1, "cosine": 1.0}',
+        '{"precision": "bf16", "speed": 2.0, "cosine": 0.5}',
+        '{"precision": "bf16", "speed": NaN, "cosine": 1.0}',
+        "[]",
+        "",
+    ],
+)
+def test_a_kept_precision_that_cannot_be_is_measured_again(
+    tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    found = choosing._Found("fp32", 1.0, 1.0)
+    monkeypatch.setattr(choosing, "_measure", lambda *_: found)
+
+    def chosen() -> str:
+        return Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto").precision
+
+    assert chosen() == "fp32"
+    (kept,) = (cache / "precisions").glob("*.json")
+    kept.write_text(content)
+    assert chosen() == "fp32"
+    found = choosing._Found("bf16", 2.0, 1.0)
+    kept.chmod(0o666)
+    assert chosen() == ("bf16" if os.name != "nt" else "fp32")
 
 
 def test_auto_makes_no_graph_for_a_small_job(

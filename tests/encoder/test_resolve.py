@@ -181,6 +181,7 @@ def http_error(kind: Any) -> Exception:
         (errors.HFValidationError("no"), "no valid hub name"),
         (errors.HTTPError("connection lost"), r"cannot be reached \(HTTPError\)"),
         (TimeoutError(), r"cannot be reached \(TimeoutError\)"),
+        (RuntimeError("Could not determine home directory."), "home directory.*HF_HOME"),
     ],
 )
 def test_why_the_hub_gave_nothing_is_said_in_one_line(

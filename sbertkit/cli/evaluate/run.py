@@ -57,7 +57,7 @@ def run(
     from sbertkit.arguments import output_folder
     from sbertkit.evaluation.report import suite_page
     from sbertkit.evaluation.suites import read_suite, run_suite
-    from sbertkit.storage import user_cache
+    from sbertkit.user_cache import cache_folder
 
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache do not go together")
@@ -65,7 +65,7 @@ def run(
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
-    place = None if no_cache else output_folder(cache) if cache else user_cache("vectors")
+    place = None if no_cache else output_folder(cache) if cache else cache_folder("vectors")
     result = run_suite(encoder, chosen, folder, cache=place, progress=not quiet)
     write_json(target, result.to_dict())
     write_report(report, lambda: suite_page(result))

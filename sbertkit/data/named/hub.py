@@ -121,6 +121,8 @@ def _snapshot(source: HubSource, cache: Path | None, *, local: bool) -> Path | s
         return "no such data set is on the hub"
     except errors.RevisionNotFoundError:
         return f"the hub has no revision '{source.revision}' of it"
+    except RuntimeError as error:  # such as a cache below a home folder that nobody has
+        return f"the hub's client failed ({error}); name a folder for its cache with HF_HOME"
     # Errors of the connection reach us as they are, and are no OSErrors.
     except (errors.HTTPError, OSError, ValueError) as error:
         if constants.is_offline_mode():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sbertkit.data.named.hub import cached, check_cached, fetch_named
 from sbertkit.data.named.sets import NamedSet
+from sbertkit.errors import InputError
 
 DATA_FOLDER = "SBERTKIT_DATA"
 """The environment variable that names a folder of data sets."""
@@ -43,9 +44,18 @@ def _laid_out(named: NamedSet) -> Path | None:
 
 
 def data_folder() -> Path | None:
-    """The folder that `DATA_FOLDER` names, if it is set."""
+    """The folder that `DATA_FOLDER` names, if it is set.
+
+    Raises:
+        InputError: It is below a home folder that nobody has.
+    """
     name = os.environ.get(DATA_FOLDER)
-    return Path(name).expanduser() if name else None
+    try:
+        return Path(name).expanduser() if name else None
+    except RuntimeError as error:
+        raise InputError(
+            f"{DATA_FOLDER} names {name}, and there is no such home folder; give its whole path"
+        ) from error
 
 
 def hub_cache() -> Path | None:

@@ -1,53 +1,67 @@
-"""Graphs kept in the user's cache folder, so that each is made once a machine."""
+"""Exports kept in the user's cache, so that each is made once per machine."""
 
+import atexit
 import hashlib
 import json
+import logging
+import os
 import shutil
+import tempfile
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import torch
+
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.libraries import import_library
+from sbertkit.encoder.backends.onnx import OnnxBackend
+from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.engines import graph_precision, open_engine
+from sbertkit.encoder.graphs.engines import LEAST_COSINE, graph_precision, open_engine
 from sbertkit.encoder.graphs.exporting import write_graph
-from sbertkit.encoder.graphs.folder import read_entry
+from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
+from sbertkit.encoder.graphs.probes import FEW_PROBES, least_cosine, probe_vectors
 from sbertkit.errors import InputError, StorageError
-from sbertkit.storage import staged_folder, storage_errors, user_cache
+from sbertkit.storage import staged_folder, storage_errors
+from sbertkit.user_cache import cache_folder, is_own, is_private, make_private, without_cache
 
+_LOG = logging.getLogger(__name__)
 _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
 def cached_backend(encoder: Encoder, precision: str, engine: str = "onnx") -> Backend:
-    """The backend of an encoder's graph; see `cached_folder` and `open_engine`."""
+    """The backend of an encoder's export; see `cached_folder` and `open_engine`."""
     return open_engine(engine, cached_folder(encoder, graph_precision(precision)), precision)
 
 
 def is_cached(encoder: Encoder, precision: str) -> bool:
-    """Whether an encoder's graph is there already."""
-    try:
-        return (user_cache("graphs") / cache_key(encoder, precision)).is_dir()
-    except OSError:
-        return False
+    """Whether an encoder's export seems to be there already."""
+    folder = cache_folder("graphs")
+    return folder is not None and (folder / cache_key(encoder, precision)).is_dir()
 
 
 def cached_folder(encoder: Encoder, precision: str) -> Path:
-    """The folder of an encoder's graph, which is made and kept where there is none yet.
+    """The folder of an encoder's export, which is made and kept where there is none yet.
 
-    Two processes may make it at once; the first one to end is kept. A damaged one is made anew.
+    One that is kept counts only if it is this user's own, nobody else may write to it, it is whole,
+    and it gives the encoder's vectors; else it is made again, or left alone where it is somebody
+    else's. Without a cache the export lasts as long as this process. Two processes may make one at
+    once; the first to end is kept.
 
     Raises:
         InputError: The encoder cannot be exported.
         MissingDependency: onnxruntime or onnx is missing.
-        StorageError: The cache folder cannot be written.
+        StorageError: It can be written neither to the cache nor to a temporary folder.
     """
     import_library("onnxruntime")
-    folder = user_cache("graphs") / cache_key(encoder, precision)
-    with storage_errors(folder):  # also where the cache may not be looked into
-        if folder.exists() and not _is_whole(folder):
-            shutil.rmtree(folder)
-        if not folder.exists():
-            _make(encoder, precision, folder)
+    key = cache_key(encoder, precision)
+    kept = cache_folder("graphs")
+    if kept is not None and _is_kept(encoder, precision, kept / key):
+        return kept / key
+    folder = _temporary_folder() / key
+    if not folder.exists():
+        _make(encoder, precision, folder)
     return folder
 
 
@@ -65,18 +79,79 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _make(encoder: Encoder, precision: str, folder: Path) -> None:
+def _is_kept(encoder: Encoder, precision: str, folder: Path) -> bool:
+    """Whether the export is in the cache, be it that it was made just now."""
     try:
-        with staged_folder(folder, replace=False) as staged:
-            write_graph(encoder, staged, precision)
-    except (OSError, StorageError):
-        if not (folder.exists() and _is_whole(folder)):  # else another process was faster
-            raise
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        read_entry(folder)
-    except InputError:
+        if _is_found(encoder, precision, folder):
+            return True
+        if folder.exists():
+            shutil.rmtree(folder)
+        try:
+            _make(encoder, precision, folder)
+        except (OSError, StorageError):
+            if not _is_found(encoder, precision, folder):  # else another process was faster
+                raise
+    except (OSError, StorageError) as error:
+        without_cache(folder, str(error))
         return False
     return True
+
+
+def _is_found(encoder: Encoder, precision: str, folder: Path) -> bool:
+    """Whether the export is there and counts.
+
+    Raises:
+        OSError: It cannot be looked at.
+        StorageError: What is there is not this user's.
+    """
+    if not os.path.lexists(folder):
+        return False
+    if not is_own(folder):
+        raise StorageError("it belongs to another user, or is a link")
+    fault = _fault(encoder, precision, folder)
+    if fault is not None:
+        _LOG.warning("the export in %s %s; it is made again", folder, fault)
+    return fault is None
+
+
+def _fault(encoder: Encoder, precision: str, folder: Path) -> str | None:
+    """Why an export in the cache does not count, if it does not."""
+    if not all(is_private(place) for place in (folder, *folder.iterdir())):
+        return "may have been written by others"
+    try:
+        entry = read_entry(folder)
+        if (entry.fingerprint, entry.precision) != (encoder.fingerprint, precision):
+            return "is that of another encoder"
+        exported = OnnxBackend(folder / GRAPH_FILE, precision)
+        found = probe_vectors(encoder, exported, FEW_PROBES)
+    except InputError:
+        return "is damaged"
+    network = TorchBackend(encoder.network, torch.device(encoder.device))
+    cosine = least_cosine(probe_vectors(encoder, network, FEW_PROBES), found)
+    return None if cosine >= LEAST_COSINE[precision] else "gives other vectors than its model"
+
+
+def _make(encoder: Encoder, precision: str, folder: Path) -> None:
+    with storage_errors(folder), staged_folder(folder, replace=False) as staged:
+        write_graph(encoder, staged, precision)
+        for place in (staged, *staged.iterdir()):
+            make_private(place)
+
+
+@cache
+def _temporary_folder() -> Path:
+    """A folder that goes when this process ends.
+
+    Raises:
+        StorageError: There is none that can be written to.
+    """
+    with storage_errors("a temporary folder"):
+        folder = Path(tempfile.mkdtemp(prefix="sbertkit-"))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Removes the temporary folder, unless this is a fork of the process that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import torch
 
 from sbertkit.encoder.backends import Backend
@@ -19,7 +21,10 @@ from sbertkit.encoder.graphs.cache import cache_key, cached_backend
 from sbertkit.encoder.graphs.engines import engines_for
 from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
 from sbertkit.errors import InputError, SbertkitError, StorageError
-from sbertkit.storage import staged_file, storage_errors, user_cache
+from sbertkit.files import read_regular
+from sbertkit.schema import read_record
+from sbertkit.storage import staged_file, storage_errors
+from sbertkit.user_cache import cache_folder, is_private, make_private, without_cache
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,8 +40,8 @@ class _Found:
     """A precision, how many times as fast as float32 it is, and its least cosine to it."""
 
     precision: str
-    speed: float
-    cosine: float
+    speed: Annotated[float, msgspec.Meta(gt=0)]
+    cosine: Annotated[float, msgspec.Meta(ge=LEAST_COSINE, le=1.001)]
 
 
 def choose_precision(encoder: Encoder, device: str) -> str:
@@ -49,10 +54,11 @@ def choose_precision(encoder: Encoder, device: str) -> str:
         device: The kind of device that it runs on.
     """
     path = _place(encoder, device)
-    found = _read(path)
+    found = None if path is None else _read(path, device)
     if found is None:
         found = _measure(encoder, device)
-        _keep(found, path)
+        if path is not None:
+            _keep(found, path)
     _LOG.warning(
         "precision auto: %s on this machine, %.1f times as fast as fp32, least cosine %.5f",
         found.precision,
@@ -100,9 +106,10 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _place(encoder: Encoder, device: str) -> Path:
+def _place(encoder: Encoder, device: str) -> Path | None:
     machine = [platform.node(), platform.machine(), device, os.cpu_count()]
-    return user_cache("precisions") / f"{cache_key(encoder, *machine)}.json"
+    folder = cache_folder("precisions")
+    return None if folder is None else folder / f"{cache_key(encoder, *machine)}.json"
 
 
 def _keep(found: _Found, path: Path) -> None:
@@ -110,12 +117,17 @@ def _keep(found: _Found, path: Path) -> None:
     try:
         with storage_errors(path), staged_file(path) as staged:
             staged.write_text(json.dumps(asdict(found)), encoding="utf-8")
+            make_private(staged)
     except StorageError as error:
-        _LOG.info("the choice of precision is not kept: %s", error)
+        without_cache(path, str(error))
 
 
-def _read(path: Path) -> _Found | None:
+def _read(path: Path, device: str) -> _Found | None:
+    """What was kept, if it is this user's and says something that can be."""
     try:
-        return _Found(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        if not is_private(path):
+            return None
+        found = read_record(read_regular(path), _Found, path)
+    except (OSError, InputError):
         return None
+    return found if found.precision in ("fp32", *_CANDIDATES.get(device, ())) else None

@@ -23,7 +23,7 @@ _BACKENDS: dict[str, Callable[[Path, str], Backend]] = {
 
 LARGEST_DIFFERENCE = 1e-4
 """To torch in float32, relative to the largest component."""
-LEAST_COSINE = {"bf16": 0.999, "int8": 0.9}
+LEAST_COSINE = {"fp32": 0.999, "bf16": 0.999, "int8": 0.9}
 """To torch in float32 on every probe text; less than that is not what the precision costs."""
 
 

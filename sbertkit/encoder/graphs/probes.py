@@ -37,6 +37,9 @@ PROBES: tuple[str, ...] = (
     "",
 )
 
+FEW_PROBES = PROBES[:2]
+"""Enough to tell one encoder from another, or a runtime that computes something else."""
+
 
 def probe_vectors(encoder: Encoder, backend: Backend, texts: Sequence[str] = PROBES) -> Vectors:
     """Vectors (n, dim) of texts as an encoder's documents, by a backend of our choice."""
