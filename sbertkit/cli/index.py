@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--with-encoder/--without-encoder",
-    default=True,
-    show_default=True,
-    help="Put the encoder into DIR, so that a search needs neither the model nor torch.",
+    default=None,
+    help="Put the encoder into DIR, so that a search needs neither the model nor torch.  "
+    "[default: with it, where it can be exported]",
 )
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
 @click.option(
@@ -69,7 +69,7 @@ def index(
     kind: str,
     recall: float,
     clusters: int | None,
-    with_encoder: bool,
+    with_encoder: bool | None,
     vectors: str | None,
     update: bool,
     read: "ReadOptions",

@@ -43,7 +43,7 @@ class BuildOptions:
         clusters: Clusters of kind ``ivf``; ``None`` chooses by the number of documents.
         read: How the corpus is read.
         progress: Whether progress is shown on standard error.
-        with_encoder: Whether the index carries its encoder, where that can be exported.
+        with_encoder: Whether the index carries its encoder; ``None``: where that can be exported.
         resume: Whether to go on with what a killed build has encoded, and to keep what this one has
             if it is interrupted.
         vectors: The vectors of the documents, if they exist already; see `import_vectors`.
@@ -54,7 +54,7 @@ class BuildOptions:
     clusters: int | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
     progress: bool = False
-    with_encoder: bool = True
+    with_encoder: bool | None = None
     resume: bool = False
     vectors: VectorSource | None = None
 
@@ -63,6 +63,9 @@ class BuildOptions:
         read: object = self.read
         if not isinstance(read, ReadOptions):
             raise InputTypeError(f"read must be ReadOptions, not {read!r}")
+        with_encoder: object = self.with_encoder
+        if with_encoder is not None and not isinstance(with_encoder, bool):
+            raise InputTypeError(f"with_encoder must be True, False or None, not {with_encoder!r}")
         if isinstance(self.recall, bool) or not isinstance(self.recall, int | float):
             raise InputTypeError(f"recall must be a number, not {self.recall!r}")
         if not 0 < self.recall <= 1:
@@ -112,6 +115,10 @@ def _write(
     kind = choose_kind(options.kind, count, options.clusters)
     with foreign_errors():
         loaded = encoder()
+    exported = None
+    if options.with_encoder is not False:  # first, for it may be refused
+        required = options.with_encoder is True
+        exported = carry_encoder(loaded, workspace.root, folder.name, required=required)
     truncated = None
     if options.vectors is None:
         truncated = _encode(loaded, folder, count, options)
@@ -119,9 +126,6 @@ def _write(
         import_vectors(options.vectors, folder, loaded)
     parameters = kind.parameters(count, options.clusters)
     VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
-    exported = None
-    if options.with_encoder:
-        exported = carry_encoder(loaded, workspace.root, folder.name)
     return Manifest(
         generation=workspace.generation,
         encoder=_describe_encoder(loaded, path),

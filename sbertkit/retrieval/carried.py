@@ -6,29 +6,44 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.graphs.folder import EXPORT_FILES
 from sbertkit.encoder.graphs.source import load_graph_encoder
 from sbertkit.encoder.options import LoadOptions
-from sbertkit.errors import InputError, MissingDependency, StorageError
+from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
+from sbertkit.files import inside
 from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, FileEntry, Manifest
 
 logger = logging.getLogger(__name__)
+_REMEDY = "restore it from a backup or build the index again"
 
 
-def carry_encoder(encoder: Encoder, root: Path, name: str) -> ExportEntry | None:
-    """Copies the graph of an encoder into an index folder; ``None`` where it has no graph.
+def carry_encoder(
+    encoder: Encoder, root: Path, name: str, *, required: bool = False
+) -> ExportEntry | None:
+    """Copies the export of an encoder into an index folder; ``None`` where it has none.
 
     Args:
         encoder: The encoder that builds the index.
         root: The index folder.
         name: Of the new folder below ``encoder/``.
+        required: Whether to refuse an encoder that cannot be exported, not to warn of it.
+
+    Raises:
+        InputError: It cannot be exported.
+        MissingDependency: Not without a library that is missing.
+        StorageError: There is no place to put it.
     """
     try:
         source = encoder.graph_folder()
     except (InputError, MissingDependency, StorageError) as error:
-        logger.info("the index does not carry its encoder: %s", error)
+        if required:
+            raise
+        logger.warning("the index is built without its encoder: %s", error)
         return None
     folder = root / ENCODER_FOLDER / name
-    shutil.copytree(source, folder)
+    folder.mkdir(parents=True)
+    for file in EXPORT_FILES:  # one by one, for each a mode as the umask has it
+        shutil.copyfile(source / file, folder / file)
     return ExportEntry(name, tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir())))
 
 
@@ -36,12 +51,39 @@ def load_carried(root: Path, manifest: Manifest) -> Encoder | None:
     """The encoder that an index carries, whose files have been checked; ``None`` without one.
 
     ``None``, too, where there is no onnxruntime, or one that cannot run the graph.
+
+    Raises:
+        DamagedIndex: The manifest does not list its files, or it gives vectors of another size.
     """
-    if manifest.exported is None or find_spec("onnxruntime") is None:
+    exported = manifest.exported
+    if exported is None or find_spec("onnxruntime") is None:
         return None
-    folder = root / ENCODER_FOLDER / manifest.exported.id
+    folder = _listed_folder(root, exported)
+    # The manifest's hashes do for the files it lists; beside others, all is looked at once more.
+    alone = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
     try:
-        return load_graph_encoder(LoadOptions(model=str(folder)), hashed=True)
+        encoder = load_graph_encoder(LoadOptions(model=str(folder)), hashed=alone)
     except (InputError, MissingDependency) as error:
-        logger.info("the encoder in the index cannot be run: %s", error)
+        logger.warning("the encoder in the index is not used: %s", error)
         return None
+    if encoder.dim != manifest.encoder.dim:
+        raise DamagedIndex(
+            f"{folder} gives vectors of size {encoder.dim}, the index has {manifest.encoder.dim}; "
+            f"{_REMEDY}"
+        )
+    return encoder
+
+
+def _listed_folder(root: Path, exported: ExportEntry) -> Path:
+    """The folder of an export, whose files are those that the manifest lists, and has hashes of."""
+    try:
+        folder = inside(root, f"{ENCODER_FOLDER}/{exported.id}")
+    except InputError as error:
+        raise DamagedIndex(f"{error}; {_REMEDY}") from error
+    listed = {entry.path for entry in exported.files}
+    if listed != {f"{ENCODER_FOLDER}/{exported.id}/{name}" for name in EXPORT_FILES}:
+        raise DamagedIndex(
+            f"{root}: expected {', '.join(EXPORT_FILES)} of {ENCODER_FOLDER}/{exported.id} in the "
+            f"manifest, found {', '.join(sorted(listed)) or 'nothing'}; {_REMEDY}"
+        )
+    return folder

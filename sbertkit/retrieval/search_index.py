@@ -61,7 +61,7 @@ class SearchIndex:
         clusters: int | None = None,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
-        with_encoder: bool = True,
+        with_encoder: bool | None = None,
         resume: bool = False,
         vectors: VectorSource | None = None,
     ) -> "SearchIndex":
@@ -81,8 +81,9 @@ class SearchIndex:
             clusters: Clusters of kind ``ivf``; by default chosen by the number of documents.
             read: How the corpus is read.
             progress: Show progress on standard error.
-            with_encoder: Put the encoder into the folder as one graph, where it can be exported, so
-                that `open` and queries need neither the model nor torch.
+            with_encoder: Put the encoder into the folder as one graph, so that `open` and queries
+                need neither the model nor torch. ``None``: where it can be exported, else with a
+                warning; ``True``: refuse an encoder that cannot, before anything is encoded.
             resume: Go on with what a killed build at `path` has encoded, if there is any, and keep
                 what this one has encoded if it is interrupted.
             vectors: The vectors of the documents, so that nothing is encoded but a few texts to

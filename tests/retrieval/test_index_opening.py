@@ -211,18 +211,6 @@ def test_a_carried_encoder_of_another_index_is_refused(
     assert verify_index(built)
 
 
-def test_what_cannot_be_exported_is_indexed_all_the_same(
-    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(encoder: Encoder) -> Path:
-        raise InputError(f"{encoder} cannot be exported")
-
-    monkeypatch.setattr(Encoder, "graph_folder", refused)
-    SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "index").close()
-    assert not (tmp_path / "index" / "encoder").exists()
-    assert SearchIndex.open(tmp_path / "index").search(CORPUS[3][1])[0].id == "d3"
-
-
 def test_a_rebuild_without_the_encoder_takes_it_away(built: Path, tiny_encoder: Encoder) -> None:
     assert (built / "encoder").is_dir()
     build_bare(tiny_encoder, built)
