@@ -65,7 +65,7 @@ def diagnose(
       sbertkit diagnose corpus.txt --model bert-base-uncased --write models/diagnosed
     """
     from sbertkit.arguments import output_folder
-    from sbertkit.encoder.saving import check_model_target, save_encoder
+    from sbertkit.encoder.saving import check_model_target, lineage_name, save_encoder
     from sbertkit.evaluation import configured
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page
@@ -85,7 +85,7 @@ def diagnose(
     write_json(target, {**about, **found.to_dict()})
     write_report(report, lambda: diagnosis_page(found, about))
     if folder is not None:
-        lineage = {"diagnosis": {"corpus": corpus, "seed": seed, **found.summary()}}
+        lineage = {"diagnosis": {"corpus": lineage_name(corpus), "seed": seed, **found.summary()}}
         save_encoder(
             configured(encoder, found.recommended.candidate, found.texts), folder, lineage=lineage
         )

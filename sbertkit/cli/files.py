@@ -81,18 +81,9 @@ def set_or_path(text: str) -> str:
     Raises:
         InputError: There is no such file, and the data set of that name is not here yet.
     """
-    from sbertkit.data.named import NAMED_SETS, find_local
+    from sbertkit.data.named import place_or_path
 
-    named = next((one for one in NAMED_SETS if one.name == text), None)
-    if named is None or Path(text).exists():
-        return text
-    place = find_local(named)
-    if place is None:
-        raise InputError(
-            f"{text}: no such file or folder, and the data set of that name is not here yet; get "
-            f"it with: sbertkit data get {text}"
-        )
-    return str(place)
+    return place_or_path(text)
 
 
 def write_json(path: Path | None, content: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ OBJECTIVES = ("contrastive", "softmax")
 @click.option(
     "--objective", type=click.Choice(OBJECTIVES), default="contrastive", show_default=True
 )
-@click.option("--dev", metavar="FILE", help="Scored sentence pairs, such as stsb.tsv.")
+@click.option("--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb.")
 @config_options
 @click.option("--require-gain", is_flag=True, help="Exit 1 unless the dev score rose.")
 @click.option("--seeds", type=Numbers(), metavar="1,2,3", help="One run a seed, in DIR/seed-N.")

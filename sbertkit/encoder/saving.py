@@ -1,6 +1,7 @@
 """Writes an encoder as a folder in the layout of sentence-transformers."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,12 +73,19 @@ def write_encoder(
             "files": sorted(_files_in(folder)),
             "fingerprint": encoder.fingerprint,
             "lineage": {
-                "base": encoder.options.model,
+                "base": lineage_name(encoder.options.model),
                 "pooling": encoder.pooling,
                 **(lineage or {}),
             },
         },
     )
+
+
+def lineage_name(model: str) -> str:
+    """What a saved model calls a model or file: a hub name, or no more than a folder's own name."""
+    path = Path(model)
+    local = path.is_absolute() or path.exists()
+    return Path(os.path.normpath(path.absolute())).name if local else model
 
 
 def check_model_target(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from sbertkit.training.markdown import (
@@ -84,7 +83,7 @@ def model_card(record: Mapping[str, Any]) -> str:
             after. Keys that are absent count as undefined.
     """
     sections = (
-        ("", _front_matter(record.get("base"))),
+        ("", _front_matter(record.get("base_model"))),
         (f"# Sentence encoder from {code(_shown_base(record))}", _summary(record)),
         ("## Use", _use(record)),
         ("## Data", _data(record)),
@@ -106,16 +105,16 @@ def _front_matter(base: object) -> str:
 
 
 def _is_hub_name(base: object) -> bool:
-    """Whether a base has the form of a hub name and no folder here has that name."""
+    """Whether a base has the form of a hub name."""
     part = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
     if not isinstance(base, str) or not re.fullmatch(f"(?:{part}/)?{part}", base):
         return False
-    return "--" not in base and ".." not in base and not Path(base).exists()
+    return "--" not in base and ".." not in base
 
 
 def _shown_base(record: Mapping[str, Any]) -> object:
-    base = record.get("base")
-    return base if _is_hub_name(base) else base_name(base)
+    base = record.get("base_model")
+    return base if _is_hub_name(base) else base_name(record.get("base"))
 
 
 def _summary(record: Mapping[str, Any]) -> str:

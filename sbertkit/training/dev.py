@@ -1,13 +1,16 @@
 """The dev set: scored sentence pairs that say whether training helps."""
 
+import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from sbertkit.arguments import path_text
+from sbertkit.data.named import place_or_path
 from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder import Encoder
@@ -31,7 +34,7 @@ class DevSet:
 
     Attributes:
         pairs: What was read.
-        sha256: Hash of the file.
+        sha256: Of the file's bytes; of the pairs themselves, where a folder or a pipe was read.
     """
 
     pairs: StsSet
@@ -39,20 +42,29 @@ class DevSet:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "DevSet":
-        """The pairs of a file for `read_sts`, from its split ``dev`` where it has several.
+        """The pairs of a file or folder for `read_sts`, or of a named data set.
+
+        Of several splits ``dev`` is read, under any of its names. The source of the pairs is the
+        path or the name as it was given, or ``pipe``.
 
         Raises:
-            InputError: All scores are equal, or see `read_sts`.
+            InputError: All scores are equal, a named set is not here yet, or see `read_sts`.
             MissingFile: The file does not exist.
         """
-        pairs = read_sts(path, prefer=_SPLITS)
+        given = path_text(path)
+        place = place_or_path(given)
+        source = given if Path(place).is_file() or Path(place).is_dir() else "pipe"
+        pairs = replace(read_sts(place, prefer=_SPLITS), source=source)
         scores = {pair.score for pair in pairs.pairs}
         if len(scores) < 2:
             raise InputError(
                 f"{pairs.source}: expected pairs with different scores as dev set, found "
                 f"{len(pairs.pairs)} with the score {scores.pop():g}; they allow no correlation"
             )
-        return cls(pairs, sha256_file(Path(path)))
+        if Path(place).is_file():
+            return cls(pairs, sha256_file(Path(place)))
+        read = repr([tuple(pair) for pair in pairs.pairs])
+        return cls(pairs, hashlib.sha256(read.encode()).hexdigest())
 
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
         """The score of an encoder; it is put in evaluation mode."""

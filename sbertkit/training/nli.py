@@ -38,7 +38,7 @@ def train_nli(
     *,
     pooling: str | None = "mean",
     objective: str = DEFAULT_OBJECTIVE,
-    dev: str | os.PathLike[str] | None = None,
+    dev: str | os.PathLike[str] | DevSet | None = None,
     config: TrainConfig = _DEFAULT,
 ) -> TrainResult:
     """Fine-tunes a pretrained encoder on labelled pairs; the model is at `output` when it is done.
@@ -54,7 +54,8 @@ def train_nli(
         output: A new folder for the trained model.
         pooling: See `Encoder.load`; None for what the base declares.
         objective: ``contrastive`` or ``softmax``.
-        dev: Scored sentence pairs for `read_sts`, of which the split ``dev`` is used.
+        dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
+            `read_sts`, the name of a data set, or what `DevSet.read` gave.
         config: All further settings.
 
     Raises:
@@ -93,13 +94,13 @@ def prepare(
     *,
     pooling: str | None,
     objective: str,
-    dev: str | os.PathLike[str] | None,
+    dev: str | os.PathLike[str] | DevSet | None,
     config: TrainConfig,
 ) -> Prepared:
     """Reads data and base; arguments and errors are those of `train_nli`."""
     kind = objective_kind(objective)
     config = kind.settle(config)
-    dev_set = None if dev is None else DevSet.read(dev)
+    dev_set = read_dev(dev)
     nli = read_data(data, config)
     kept = _Kept(nli, 0) if dev_set is None else _without_overlap(nli, dev_set, config)
     encoder = Encoder.load(
@@ -153,6 +154,11 @@ def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
         labels = labels or named.labels
         data = named_data(named)
     return read_nli(data, labels=labels, split=config.split, progress=config.progress)
+
+
+def read_dev(dev: str | os.PathLike[str] | DevSet | None) -> DevSet | None:
+    """The dev set that `train_nli` would score; see there."""
+    return dev if dev is None or isinstance(dev, DevSet) else DevSet.read(dev)
 
 
 def _without_overlap(nli: NliSet, dev: DevSet, config: TrainConfig) -> _Kept:

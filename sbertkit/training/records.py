@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.saving import lineage_name
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.monitor import Monitor
 from sbertkit.training.objectives import Softmax
@@ -61,6 +62,8 @@ def record_of(
 ) -> dict[str, Any]:
     """The record of a finished run, as JSON can hold it; it goes into ``sbertkit.json``.
 
+    It goes where the model goes, and names files without the folders of this machine.
+
     Args:
         setup: The run.
         identity: What `identity_of` gave before training.
@@ -69,11 +72,13 @@ def record_of(
         after: The trained encoder.
     """
     task, encoder, progress = setup.task, setup.encoder, monitor.progress
+    base = encoder.options.model
     dev = task.dev
     head = isinstance(task.objective, Softmax)
     contrastive = task.kind.name == "contrastive"
     return {
-        "base": encoder.options.model,
+        "base": lineage_name(base),
+        "base_model": None if Path(base).exists() else base,
         "pooling": encoder.pooling,
         "normalized": encoder.normalizes,
         "objective": task.kind.name,
@@ -82,7 +87,7 @@ def record_of(
         "temperature": setup.config.temperature if contrastive else None,
         "data": [
             {
-                "source": source.source,
+                "source": lineage_name(source.source),
                 "sha256": source.sha256,
                 "rows": source.rows,
                 "skipped": source.skipped,
@@ -97,7 +102,7 @@ def record_of(
         "dev": None
         if dev is None
         else {
-            "source": dev.pairs.source,
+            "source": lineage_name(dev.pairs.source),
             "sha256": dev.sha256,
             "split": dev.pairs.split,
             "pairs": len(dev.pairs.pairs),

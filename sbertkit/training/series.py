@@ -15,9 +15,10 @@ from sbertkit.encoder.pooling import KINDS
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
+from sbertkit.training.dev import DevSet
 from sbertkit.training.folder import RunFolder, differences
 from sbertkit.training.launcher import launch
-from sbertkit.training.nli import Paths, check_recipe, prepare, read_data, train_nli
+from sbertkit.training.nli import Paths, check_recipe, prepare, read_data, read_dev, train_nli
 from sbertkit.training.records import identity_of
 from sbertkit.training.results import TrainResult
 from sbertkit.training.surroundings import own_surroundings
@@ -56,7 +57,7 @@ class Recipe:
     data: Paths | NliSet | None
     pooling: str | None
     objective: str
-    dev: str | os.PathLike[str] | None
+    dev: str | os.PathLike[str] | DevSet | None
     config: TrainConfig
 
     def train(self, output: str | os.PathLike[str]) -> TrainResult:
@@ -132,10 +133,10 @@ def _train_all(
             f"{folder} is there already and not empty; choose a new folder, remove it, or continue "
             "with resume (--resume)"
         )
-    data = read_data(recipe.data, recipe.config)
+    dev, data = read_dev(recipe.dev), read_data(recipe.data, recipe.config)
     results = []
     for name, one in runs.items():
-        place, run = folder / name, replace(one, data=data)
+        place, run = folder / name, replace(one, data=data, dev=dev)
         if resume and (place / LINEAGE_FILE).is_file():
             with own_surroundings():
                 results.append(_finished(place, run))

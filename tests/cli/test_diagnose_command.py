@@ -36,9 +36,9 @@ def test_the_advice_is_printed_and_written(
     saved = Encoder.load(tmp_path / "model")
     assert saved.pooling == result["recommended"]["pooling"]
     lineage = json.loads((tmp_path / "model" / "sbertkit.json").read_text())["lineage"]
-    assert lineage["base"] == model
+    assert lineage["base"] == Path(model).name
     known = lineage["diagnosis"]
-    assert (known["corpus"], known["seed"]) == (str(corpus), 0)
+    assert (known["corpus"], known["seed"]) == (corpus.name, 0)
     assert known["recommended"] == result["recommended"]
     assert "judged" not in known
 

@@ -263,7 +263,7 @@ def test_the_folder_says_where_it_comes_from(
     tiny_encoder.save(tmp_path / "saved")
     lineage = tiny_models.read_json(tmp_path / "saved" / "sbertkit.json")
     assert lineage["fingerprint"] == tiny_encoder.fingerprint
-    assert lineage["lineage"] == {"base": str(tiny_bert), "pooling": "mean"}
+    assert lineage["lineage"] == {"base": tiny_bert.name, "pooling": "mean"}
 
 
 def test_nothing_is_printed_on_the_way(

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsPair, StsSet
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.saving import lineage_name
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation import evaluate_sts
 from sbertkit.training.dev import DevSet, Overlap
@@ -76,6 +78,55 @@ def test_the_hash_is_that_of_the_file_as_it_lies_there(tmp_path: Path) -> None:
         file.write("1\ta\tb\n2\tc\td\n")
     assert DevSet.read(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert DevSet.read(str(path)).pairs.source == str(path)
+
+
+def test_a_folder_is_read_as_evaluation_reads_it(tmp_path: Path) -> None:
+    for split in ("train", "validation", "test"):
+        path = tmp_path / "set" / f"{split}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"1\t{split}\tb\n2\tc\td\n", encoding="utf-8")
+    dev = DevSet.read(tmp_path / "set")
+    assert (dev.pairs.split, dev.pairs.pairs[0].first) == ("validation", "validation")
+    assert dev.pairs.source == str(tmp_path / "set")
+    before = dev.sha256
+    (tmp_path / "set" / "test.tsv").write_text("1\tx\ty\n", encoding="utf-8")
+    assert DevSet.read(tmp_path / "set").sha256 == before
+    (tmp_path / "set" / "validation.tsv").write_text("1\tx\tb\n2\tc\td\n", encoding="utf-8")
+    assert DevSet.read(tmp_path / "set").sha256 != before
+
+
+def test_a_data_set_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SBERTKIT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(InputError, match=r"stsb: no such file .* sbertkit data get stsb"):
+        DevSet.read("stsb")
+    (tmp_path / "data" / "sts").mkdir(parents=True)
+    path = write(tmp_path / "data" / "sts" / "stsb.tsv", "train", "dev")
+    dev = DevSet.read("stsb")
+    assert (dev.pairs.split, len(dev.pairs.pairs), dev.pairs.source) == ("dev", 3, "stsb")
+    assert dev.sha256 == DevSet.read(path).sha256
+    assert lineage_name(dev.pairs.source) == "stsb"
+
+
+def piped(content: str) -> DevSet:
+    """The dev set of those bytes, which can be read once."""
+    reading, writing = os.pipe()
+    os.write(writing, content.encode())
+    os.close(writing)
+    try:
+        return DevSet.read(f"/dev/fd/{reading}")
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no names of open files")
+def test_a_pipe_is_read_once_and_its_hash_is_of_what_was_read() -> None:
+    dev = piped("1\ta\tb\n2\tc\td\n")
+    assert (len(dev.pairs.pairs), dev.pairs.source) == (2, "pipe")
+    assert piped("1.0\ta\tb\n2\tc\td\n").sha256 == dev.sha256
+    for other in ("1\ta\tb\n3\tc\td\n", "1\ta\tb\n2\tc\te\n", "2\tc\td\n1\ta\tb\n"):
+        assert piped(other).sha256 != dev.sha256
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -260,6 +261,19 @@ def test_seeds_are_a_table_with_their_mean(run: Run, tmp_path: Path) -> None:
     # A run of its own with that seed is the same.
     assert run("--seed", "3", "--dev", "dev.tsv", "-o", "models/three").status == 0
     assert weight_bytes(Path("models/three")) == weight_bytes(Path("models/out/seed-3"))
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no names of open files")
+def test_a_series_reads_a_piped_dev_set_once(run: Run, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "dev.tsv").read_bytes())
+    os.close(writing)
+    ran = run("--seeds", "1,2", "--max-steps", "1", "--dev", f"/dev/fd/{reading}")
+    os.close(reading)
+    assert ran.status == 0, ran.err
+    for seed in (1, 2):
+        record = TrainResult.read(tmp_path / "models" / "out" / f"seed-{seed}").record
+        assert (record["dev"]["source"], record["dev"]["pairs"]) == ("pipe", 8)
 
 
 def test_a_series_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -399,12 +400,31 @@ def test_prompts_and_modules_of_the_base_are_trained_with_it(
     assert {"2_Dense linear.weight", "2_Dense linear.bias"} <= set(changed(base, output))
 
 
+def test_nothing_that_is_saved_tells_of_the_folders_of_this_machine(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "secret place"
+    place.mkdir()
+    base = Path(shutil.copytree(tiny_bert, place / "my-base"))
+    data = write_nli(place / "pairs.jsonl", rows(4))
+    job = Job(base, data, tmp_path / "out", "contrastive", write_dev(place / "dev.tsv"))
+    record = job.run().record
+    assert (record["base"], record["base_model"]) == ("my-base", None)
+    assert record["data"][0]["source"] == "pairs.jsonl"
+    assert record["dev"]["source"] == "dev.tsv"
+    Encoder.load(job.output, device="cpu").save(tmp_path / "saved")
+    for folder in (job.output, tmp_path / "saved"):
+        for name, content in contents(folder).items():
+            assert content is None or b"secret place" not in content, name
+            assert content is None or bytes(tmp_path) not in content, name
+
+
 def test_the_trained_encoder_is_the_base_of_another_run(train: Train, output: Path) -> None:
     train(rows(4), "contrastive")
     first = output.rename(output.with_name("first"))
     before = weights(first)
     result = train(rows(4), "contrastive", base=first, pooling=None)
-    assert result.record["base"] == str(first)
+    assert (result.record["base"], result.record["base_model"]) == ("first", None)
     assert weights(first).keys() == weights(output).keys()
     assert all(torch.equal(before[name], tensor) for name, tensor in weights(first).items())
     assert changed(first, output)

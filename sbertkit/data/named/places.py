@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from sbertkit.data.named.hub import cached, check_cached, fetch_named
-from sbertkit.data.named.sets import NamedSet
+from sbertkit.data.named.sets import NAMED_SETS, NamedSet
 from sbertkit.errors import InputError
 
 DATA_FOLDER = "SBERTKIT_DATA"
@@ -32,6 +32,24 @@ def named_data(named: NamedSet) -> Path:
         return fetch_named(named, hub_cache())
     check_cached(named, folder)
     return folder
+
+
+def place_or_path(text: str) -> str:
+    """The place of the data set of that name, or the path that was given.
+
+    Raises:
+        InputError: There is no such file, and the data set of that name is not here yet.
+    """
+    named = next((one for one in NAMED_SETS if one.name == text), None)
+    if named is None or Path(text).exists():
+        return text
+    place = find_local(named)
+    if place is None:
+        raise InputError(
+            f"{text}: no such file or folder, and the data set of that name is not here yet; get "
+            f"it with: sbertkit data get {text}"
+        )
+    return str(place)
 
 
 def _laid_out(named: NamedSet) -> Path | None:
