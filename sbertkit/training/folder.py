@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sbertkit.arguments import output_folder
+from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError
 from sbertkit.lock import writer_lock
 from sbertkit.storage import made_parents, storage_errors
 from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
-from sbertkit.training.results import LOG_FILE
+from sbertkit.training.run_log import LOG_FILE, surviving_rows
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class RunFolder:
         main: Whether this process is the one that writes.
 
     Raises:
-        InputError: Something is at the output already.
+        InputError: Something is at the output already, such as the model of a finished run.
     """
 
     def __init__(self, output: str | os.PathLike[str], *, main: bool = True) -> None:
@@ -42,6 +43,11 @@ class RunFolder:
         with storage_errors(self.output):
             if self.output.exists() and not self.output.is_dir():
                 raise InputError(f"{self.output} is a file; expected a new folder for the model")
+            if (self.output / LINEAGE_FILE).is_file() and (self.output / LOG_FILE).is_file():
+                raise InputError(
+                    f"the run at {self.output} is finished, its model is there; choose a new "
+                    "folder for another run, or remove it"
+                )
             if self.output.is_dir() and any(self.output.iterdir()):
                 raise InputError(
                     f"{self.output} is there already and not empty; choose a new folder, or remove "
@@ -193,6 +199,14 @@ class RunFolder:
         if faults:
             raise InputError(
                 f"no checkpoint of the run at {self.work} is whole: {faults[0]}; begin the run anew"
+            )
+        if self._main:
+            done = max((row["step"] for row in surviving_rows(self.log)), default=0)
+            reached = f", whose log reaches step {done}" if done else ""
+            _LOG.warning(
+                "there is no checkpoint of the run at %s%s: it begins again at step 0",
+                self.work,
+                reached,
             )
         return None
 

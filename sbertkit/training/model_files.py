@@ -12,7 +12,8 @@ from sbertkit.training.card import model_card
 from sbertkit.training.curves import draw_curves
 from sbertkit.training.folder import TRACKERS, RunFolder
 from sbertkit.training.heads import read_head, write_head
-from sbertkit.training.results import LOG_FILE, TrainResult
+from sbertkit.training.results import TrainResult
+from sbertkit.training.run_log import LOG_FILE
 from sbertkit.training.setup import Setup
 
 

@@ -1,13 +1,10 @@
 """The monitor: watches a run step by step, scores it, logs it, and says when to save or stop."""
 
-import json
-import math
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,52 +15,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.progress import Advance
-from sbertkit.storage import storage_errors
 from sbertkit.training.dev import DevSet
 from sbertkit.training.guard import NOT_FINITE, Guard, Probe
+from sbertkit.training.run_log import RunLog
 
 _FIRST_PROBE = 8
 _SETTLED = 0.2
 """Share of a run after which the order of the labels counts."""
-
-
-class RunLog:
-    """The metrics log: one JSON object a line, with ``step`` in each.
-
-    Args:
-        path: The file, None for none; rows after `step` that are there already are dropped.
-        step: The step at which the run begins, or is resumed.
-    """
-
-    def __init__(self, path: Path | None, step: int) -> None:
-        self._path = path
-        self.rows: list[dict[str, Any]] = []
-        if path is None:
-            return
-        if path.is_file():
-            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                with suppress(ValueError, KeyError, TypeError):  # cut by a kill
-                    row = json.loads(line)
-                    if row["step"] <= step:
-                        self.rows.append(row)
-        with storage_errors(path):
-            path.write_text("".join(_line(row) for row in self.rows), encoding="utf-8")
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Appends a row; JSON has no NaN and no infinity, so that such values become null."""
-        clean = {key: value if _is_json(value) else None for key, value in row.items()}
-        self.rows.append(clean)
-        if self._path is not None:
-            with storage_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.write(_line(clean))
-
-
-def _is_json(value: Any) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,18 @@
 """What a training run comes to."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError
+from sbertkit.files import read_regular
 from sbertkit.metrics import Interval
+from sbertkit.schema import Count, as_record, parse_json
 from sbertkit.training.dev import DevScore
 from sbertkit.training.guard import Reading
-
-LOG_FILE = "log.jsonl"
-"""The metrics log in the folder of a trained model."""
+from sbertkit.training.run_log import LOG_FILE, read_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,20 @@ class Quality:
         )
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Quality":
-        """The quality that `to_dict` gave."""
-        interval = content["interval"]
-        return cls(**{**content, "interval": None if interval is None else Interval(**interval)})
+    def from_dict(cls, content: Mapping[str, Any], where: object = "quality") -> "Quality":
+        """The quality that `to_dict` gave.
+
+        Args:
+            content: Parsed JSON.
+            where: The file, for the message.
+
+        Raises:
+            InputError: A field is missing or of another type.
+        """
+        read = as_record(content, _Quality, where)
+        values = {field.name: getattr(read, field.name) for field in fields(cls)}
+        interval = None if read.interval is None else Interval(*astuple(read.interval))
+        return cls(**{**values, "interval": interval})
 
     def to_dict(self) -> dict[str, Any]:
         """The quality as strict JSON can hold it."""
@@ -93,18 +102,19 @@ class TrainResult:
         Raises:
             InputError: It is no such folder.
         """
+        path = folder / LINEAGE_FILE
         try:
-            record = json.loads((folder / LINEAGE_FILE).read_bytes())["lineage"]
-            lines = (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()
+            content = parse_json(read_regular(path), path)
+            lineage = as_record(content, _LineageFile, path).lineage
             return cls(
                 folder,
-                record["steps"],
-                Quality.from_dict(record["before"]),
-                Quality.from_dict(record["after"]),
-                tuple(json.loads(line) for line in lines),
-                record,
+                lineage.steps,
+                Quality.from_dict(lineage.before, path),
+                Quality.from_dict(lineage.after, path),
+                tuple(read_log(folder / LOG_FILE)),
+                content["lineage"],
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, InputError) as error:
             raise InputError(
                 f"{folder} is not a model that a training run wrote ({error})"
             ) from error
@@ -115,3 +125,34 @@ class TrainResult:
         if self.before.spearman is None or self.after.spearman is None:
             return None
         return self.after.spearman - self.before.spearman
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Quality:
+    """A quality as `Quality.to_dict` gives it."""
+
+    spearman: float | None
+    interval: _Interval | None
+    random_cosine: float | None
+    uniformity: float | None
+    effective_rank: float | None
+    label_cosines: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lineage:
+    steps: Count
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _LineageFile:
+    lineage: _Lineage

@@ -21,9 +21,10 @@ from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
 from sbertkit.training.launcher import launch
 from sbertkit.training.model import siamese_model
 from sbertkit.training.model_files import read_model, write_model, write_output
-from sbertkit.training.monitor import Monitor, RunLog, Watched
+from sbertkit.training.monitor import Monitor, Watched
 from sbertkit.training.records import environment, identity_of, record_of
 from sbertkit.training.results import Quality, TrainResult
+from sbertkit.training.run_log import RunLog
 from sbertkit.training.setup import Setup, Task, set_up, trainer_arguments
 from sbertkit.training.trainer import SiameseTrainer
 

@@ -21,7 +21,8 @@ from sbertkit.data.nli import NliPair
 from sbertkit.errors import InputError, StorageError
 from sbertkit.training.dev import DevScore
 from sbertkit.training.guard import Guard, Probe
-from sbertkit.training.monitor import Monitor, Plan, Progress, RunLog, Watched
+from sbertkit.training.monitor import Monitor, Plan, Progress, Watched
+from sbertkit.training.run_log import RunLog
 
 
 def lines(path: Path) -> list[Any]:

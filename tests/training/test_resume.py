@@ -128,7 +128,8 @@ def test_a_run_killed_anywhere_comes_to_the_same_weights(
         killed(job, kill, resume=number > 0)
     assert [step for step in steps_of(job) if step in kept] == kept
     assert not job.output.exists()
-    assert ended(train, job, None, RESUME) == Ended(0, 13, "")
+    said = f"there is no checkpoint of the run at {job.work}: it begins again at step 0\n"
+    assert ended(train, job, None, RESUME) == Ended(0, 13, "" if kept else said)
     same.assert_same(job)
 
 
@@ -167,6 +168,7 @@ def kill_at_uses(same: Whole, places: range) -> dict[str, int]:
         if job.output.exists():  # all but what is of no more use had been done
             found["output"] += 1
             shutil.rmtree(job.work, ignore_errors=True)
+            lock_path(job.output).unlink(missing_ok=True)
         else:
             state = "run" if (job.work / "run.json").is_file() else "nothing"
             found[state] += 1

@@ -11,6 +11,7 @@ import pytest
 from sbertkit.errors import InputError, InputTypeError, StorageError
 from sbertkit.training import TrainConfig
 from sbertkit.training.folder import RunFolder
+from sbertkit.training.run_log import RunLog
 
 IDENTITY: dict[str, Any] = {
     "base": "f" * 64,
@@ -144,8 +145,40 @@ def test_what_a_kill_left_before_the_run_was_known_is_no_run(tmp_path: Path) -> 
     folder.check(resume=True)
 
 
-def test_a_run_without_checkpoint_is_resumed_at_its_first_step(folder: RunFolder) -> None:
+def test_a_run_without_checkpoint_begins_again_and_says_so(
+    folder: RunFolder, caplog: pytest.LogCaptureFixture
+) -> None:
     assert folder.begin(IDENTITY, resume=True) is None
+    assert caplog.messages == [
+        f"there is no checkpoint of the run at {folder.work}: it begins again at step 0"
+    ]
+
+
+def test_a_run_whose_checkpoints_are_gone_says_how_far_it_had_come(
+    folder: RunFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = RunLog(folder.log, 0)
+    for step in (1, 20, 31):
+        log.add({"step": step, "loss": 0.5})
+    write(folder, 30)
+    shutil.rmtree(folder.store.folder)
+    with folder.log.open("ab") as file:
+        file.write(b'{"step": 32, "lo')
+    assert folder.begin(IDENTITY, resume=True) is None
+    assert caplog.messages == [
+        f"there is no checkpoint of the run at {folder.work}, whose log reaches step 31: it begins "
+        "again at step 0"
+    ]
+
+
+def test_a_finished_run_is_not_resumed_and_said_to_be_finished(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "sbertkit.json").touch()
+    with pytest.raises(InputError, match="not empty"):
+        RunFolder(tmp_path / "out")
+    (tmp_path / "out" / "log.jsonl").touch()
+    with pytest.raises(InputError, match=r"the run at .*out is finished, its model is there"):
+        RunFolder(tmp_path / "out")
 
 
 def test_a_run_is_resumed_from_its_last_checkpoint(
@@ -295,6 +328,7 @@ def test_another_environment_is_only_warned_of(
 def test_the_same_environment_is_not_warned_of(
     folder: RunFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
+    write(folder, 10)
     with caplog.at_level(logging.DEBUG):
         folder.begin(IDENTITY, resume=True)
     assert not caplog.messages
