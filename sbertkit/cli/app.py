@@ -1,12 +1,10 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
 import logging
-import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import Any, NoReturn
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -22,13 +20,13 @@ from sbertkit.cli.index import index, info, verify
 from sbertkit.cli.maintain import compact, dump, repair
 from sbertkit.cli.output import prepare_streams, settle_output
 from sbertkit.cli.search import search
+from sbertkit.cli.signals import handled_signals
 from sbertkit.cli.train import train_nli
 from sbertkit.errors import InputError, SbertkitError
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
 
 _INTERRUPTED = 130
-_TERMINATED = 143
 _READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended, as it ends most when head has enough."""
 
@@ -107,14 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     prepare_streams()
     _show_warnings()
-    with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, _terminate)
     try:
-        status = app.main(
-            args=None if arguments is None else list(arguments),
-            prog_name="sbertkit",
-            standalone_mode=False,
-        )
+        with handled_signals():
+            status = app.main(
+                args=None if arguments is None else list(arguments),
+                prog_name="sbertkit",
+                standalone_mode=False,
+            )
     except SbertkitError as error:
         say(f"sbertkit: error: {error}")
         status = 1
@@ -142,11 +139,6 @@ def _show_usage(error: click.ClickException) -> None:
         usage, path = error.ctx.get_usage(), error.ctx.command_path
         error_stream().write(f"{usage}\nTry '{path} --help' for help.\n\n")
     say(f"Error: {error.format_message()}")
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Ends the process by an exception, so that what is half written is removed."""
-    sys.exit(_TERMINATED)
 
 
 class _WarningHandler(logging.Handler):

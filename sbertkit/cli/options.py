@@ -2,12 +2,10 @@
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sbertkit.cli.signals import held_signals
 from sbertkit.data.documents import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 
@@ -129,11 +127,7 @@ def encoder_options(command: Command) -> Command:
     ) -> Any:
         def load() -> "Encoder":
             from sbertkit.encoder import Encoder
-            from sbertkit.encoder.graphs.folder import is_graph_folder
 
-            if not is_graph_folder(Path(model)):
-                with held_signals():
-                    import torch  # noqa: F401  # as loading would
             return Encoder.load(
                 model,
                 pooling=pooling,
