@@ -35,7 +35,7 @@ setup(
         "matplotlib>=3.8",
         "msgspec>=0.19",
         "numpy>=2.0",
-        "pyarrow>=15",
+        "pyarrow>=16",
         "pytrec_eval-terrier>=0.5.6",
         "rich>=13",
         "safetensors>=0.4.3",

@@ -77,6 +77,7 @@ def admit(record: Record, report: ReadReport, *, keep_blank: bool = False) -> Do
         raise BadRecordError(f"text must be a str, found {found}", wrong_type=True)
     text = cleaner.text(str(record.text))
     if is_blank(text) and not keep_blank:
+        report.blank_rows.append(report.documents + report.blank.count)
         report.blank.add(identifier)
         return None
     document = Document(identifier, text, cleaner.metadata(record.metadata))

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_file
+from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf, own_rows
 from sbertkit.data.part_log import PartLog
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.errors import InputError
 from sbertkit.lock import writer_lock
 from sbertkit.storage import (
     foreign_errors,
@@ -142,6 +143,7 @@ def open_vector_writer(
     dim: int,
     *,
     job: Mapping[str, Any] | None = None,
+    made: VectorsOf = VectorsOf(),  # noqa: B008  # frozen
     resume: bool = False,
 ) -> Iterator[VectorWriter]:
     """A writer of the format that the name tells; the file appears when the block ends well.
@@ -152,6 +154,7 @@ def open_vector_writer(
         path: A name that ends in ``.npy`` or ``.parquet``.
         dim: Size of a vector.
         job: What decides the vectors besides the texts; see `PartLog`.
+        made: Their encoder, which a Parquet file names.
         resume: Go on with what such a process has left, and leave what this one has done if the
             block fails.
 
@@ -168,7 +171,7 @@ def open_vector_writer(
     ):
         log = PartLog(folder / "parts.jsonl", {"dim": dim, **(job or {})})
         try:
-            parts = _FORMATS[target.suffix.lower()](folder, dim, log)
+            parts = _FORMATS[target.suffix.lower()](folder, dim, log, made)
             try:
                 with foreign_errors():
                     yield VectorWriter(parts, log, target)
@@ -199,7 +202,8 @@ def _parts_folder(target: Path, *, resume: bool) -> Iterator[Path]:
 class _NpyParts:
     """One file that grows; ids and texts have no place in this format."""
 
-    def __init__(self, folder: Path, dim: int, log: PartLog) -> None:
+    def __init__(self, folder: Path, dim: int, log: PartLog, made: VectorsOf) -> None:
+        del made
         self._path = folder / "vectors.npy"
         self._writer = NpyWriter(self._path, dim, log.rows)
 
@@ -222,44 +226,27 @@ class _NpyParts:
 class _ParquetParts:
     """A file for each part, columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
 
-    def __init__(self, folder: Path, dim: int, log: PartLog) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
-        self._pyarrow: Any = pyarrow
+    def __init__(self, folder: Path, dim: int, log: PartLog, made: VectorsOf) -> None:
         self._folder = folder
+        self._dim = dim
+        self._made = made
         self._next = count(len(log.parts))
-        self._schema = pyarrow.schema(
-            [
-                ("id", pyarrow.string()),
-                ("text", pyarrow.string()),
-                ("vector", pyarrow.list_(pyarrow.float32(), dim)),
-            ]
-        )
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
         """See `_Parts`."""
-        pyarrow = self._pyarrow
-        flat = pyarrow.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-        columns = [
-            pyarrow.array(ids, pyarrow.string()),
-            pyarrow.array(texts, pyarrow.string()),
-            pyarrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1]),
-        ]
         path = self._part(next(self._next))
-        with self._writer(path) as writer:
-            writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
+        with OwnParquetWriter(path, self._dim, self._made) as writer:
+            writer.write(ids, texts, vectors)
         sync_file(path)
 
     def finish(self) -> Path:
         """See `_Parts`."""
         path = self._folder / "vectors.parquet"
-        with self._writer(path) as writer:
+        with OwnParquetWriter(path, self._dim, self._made) as writer:
             for number in range(next(self._next)):
-                part = self._part(number)
-                writer.write_table(self._pyarrow.parquet.read_table(part, memory_map=True))
+                with self._part(number).open("rb") as part:
+                    for rows in own_rows(part):
+                        writer.write(*rows)
         sync_file(path)
         return path
 
@@ -268,9 +255,6 @@ class _ParquetParts:
 
     def _part(self, number: int) -> Path:
         return self._folder / f"{number:08d}.parquet"
-
-    def _writer(self, path: Path) -> Any:
-        return self._pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
 
 
 _FORMATS: dict[str, Any] = {".npy": _NpyParts, ".parquet": _ParquetParts}

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import chain
 
 from sbertkit.data import ReadOptions, ReadReport, read_corpus
+from sbertkit.data.own_parquet import VectorsOf
 from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.report import Account, EncodeReport
@@ -59,7 +60,8 @@ def encode_corpus(
     loaded = encoder if isinstance(encoder, Encoder) else encoder()
     run = loaded.start_run()
     job = {"encoder": loaded.fingerprint, "precision": loaded.precision}
-    with open_vector_writer(output, loaded.dim, job=job, resume=resume) as writer:
+    made = VectorsOf(loaded.fingerprint, loaded.precision)
+    with open_vector_writer(output, loaded.dim, job=job, made=made, resume=resume) as writer:
         for part in writer.log.parts:
             run.account.add(Account(**part.note))
         if run.account.rows:

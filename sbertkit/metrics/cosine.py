@@ -42,8 +42,10 @@ def checked_vectors(vectors: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """The vectors as a finite floating-point array of shape (n, dim).
 
     Raises:
-        InputError: Not two dimensions, no numbers, or a component that is not finite.
+        InputError: Not two dimensions, no numbers, or a component that is masked or not finite.
     """
+    if np.ma.is_masked(vectors):
+        raise InputError("expected vectors as numbers, found masked ones; fill them in")
     array = np.asarray(vectors)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(

@@ -25,7 +25,7 @@ from sbertkit.progress import track
 from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
-from sbertkit.retrieval.imported import VectorSource, import_vectors, without_vectors
+from sbertkit.retrieval.imported import VectorSource, import_vectors, own_vectors, without_vectors
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
 from sbertkit.retrieval.target import PARTS_FILE, Workspace, check_target, new_generation
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
@@ -110,7 +110,7 @@ def _write(
     folder = workspace.new_segment()
     reader = CorpusReader(corpus, options.read)
     if options.vectors is not None:
-        reader.documents = without_vectors(reader.documents)
+        reader.documents = without_vectors(reader.documents, options.vectors, reader.path)
     count = _stage(reader, folder / DOCUMENTS_FILE, options)
     kind = choose_kind(options.kind, count, options.clusters)
     with foreign_errors():
@@ -120,10 +120,13 @@ def _write(
         required = options.with_encoder is True
         exported = carry_encoder(loaded, workspace.root, folder.name, required=required)
     truncated = None
-    if options.vectors is None:
+    vectors = options.vectors
+    if vectors is None and not options.resume:
+        vectors = own_vectors(reader, loaded.fingerprint, loaded.precision)
+    if vectors is None:
         truncated = _encode(loaded, folder, count, options)
     else:
-        import_vectors(options.vectors, folder, loaded)
+        import_vectors(vectors, folder, loaded, reader.blank_rows)
     parameters = kind.parameters(count, options.clusters)
     VectorSegment.write(folder, kind, parameters, {"truncated": truncated})
     return Manifest(

@@ -26,6 +26,7 @@ from sbertkit.retrieval.document_store import (
     rendered,
     stage_documents,
 )
+from sbertkit.retrieval.imported import import_by_id, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
 from sbertkit.retrieval.merging import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
@@ -45,6 +46,7 @@ MODES = ("add", "upsert", "update")
 and those not given are deleted."""
 
 _STAGED_FILE = "staged.db"
+_GIVEN_FILE = "given.npy"
 _DOCUMENTS_A_STEP = 1_000
 
 
@@ -105,9 +107,25 @@ def change_documents(
                 _check(root, view, loaded)
                 return loaded
 
-            new = NewRows(staged, plan.origins, checked) if count else None
+            given = None
+            if None in plan.origins:
+                given = _own_vectors(reader, view, staged)
+                changes = replace(changes, encoded=0) if given else changes
+            new = NewRows(staged, plan.origins, checked, given) if count else None
             _commit(workspace, view, plan.masks, new, progress=progress)
         return changes
+
+
+def _own_vectors(reader: CorpusReader, view: View, staged: Path) -> Path | None:
+    """A file with the vectors of staged documents by row, if the corpus brought them along."""
+    entry = view.manifest.encoder
+    source = own_vectors(reader, entry.fingerprint, entry.precision)
+    if source is None:
+        return None
+    given = staged.with_name(_GIVEN_FILE)
+    with closing(DocumentStore(staged)) as store:
+        import_by_id(source, store, given, entry.dim)
+    return given
 
 
 def delete_documents(

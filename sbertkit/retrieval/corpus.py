@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sbertkit.data import (
@@ -55,6 +55,11 @@ class CorpusReader:
                 "the corpus must be a path or an iterable of documents, not "
                 f"{type(corpus).__name__}"
             )
+
+    @property
+    def blank_rows(self) -> Sequence[int]:
+        """Places of the blank documents, which are left out, among all that were drawn."""
+        return self._report.blank_rows
 
     @property
     def named(self) -> bool:

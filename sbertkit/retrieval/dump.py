@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from sbertkit.arguments import output_file, path_text
 from sbertkit.data import Document
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf
+from sbertkit.errors import InputError
 from sbertkit.index.plain import write_plain_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
@@ -27,8 +28,8 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
     Args:
         index: The index folder.
         path: ``NAME.parquet``, with columns ``id``, ``text``, ``metadata`` (JSON) and ``vector``,
-            which `SearchIndex.build` takes back; or ``NAME.faiss``, a flat inner-product index,
-            beside which ``NAME.ids.json`` lists the ids in the order of its rows.
+            which builds and changes take back as they are; or ``NAME.faiss``, a flat inner-product
+            index, beside which ``NAME.ids.json`` lists the ids in the order of its rows.
 
     Returns:
         The files.
@@ -55,35 +56,15 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
 
 def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
-    dim = view.manifest.encoder.dim
-    schema = pyarrow.schema(
-        [
-            ("id", pyarrow.string()),
-            ("text", pyarrow.string()),
-            ("metadata", pyarrow.string()),
-            ("vector", pyarrow.list_(pyarrow.float32(), dim)),
-        ]
-    )
+    entry = view.manifest.encoder
+    made = VectorsOf(entry.fingerprint, entry.precision)
     with (
         staged_file(path) as staged,
-        pyarrow.parquet.ParquetWriter(staged, schema, compression="zstd") as writer,
+        OwnParquetWriter(staged, entry.dim, made, metadata=True) as writer,
     ):
         for documents, vectors in _parts(view):
-            columns = [
-                pyarrow.array([one.id for one in documents], pyarrow.string()),
-                pyarrow.array([one.text for one in documents], pyarrow.string()),
-                pyarrow.array(
-                    [json.dumps(dict(one.metadata), ensure_ascii=False) for one in documents],
-                    pyarrow.string(),
-                ),
-                pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), dim),
-            ]
-            writer.write_batch(pyarrow.record_batch(columns, schema=schema))
+            ids, texts, metadata = zip(*documents, strict=True)
+            writer.write(ids, texts, vectors, metadata)
     return (path,)
 
 

@@ -1,9 +1,9 @@
 """Vectors that exist already, taken into a new index instead of encoding its texts."""
 
-import json
+import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.data import SourcedDocument
+from sbertkit.data.formats.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.formats.parquet import arrow_errors
+from sbertkit.data.own_parquet import stored_vectors
 from sbertkit.data.streams import open_seekable, reading
+from sbertkit.data.text import printable
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
+from sbertkit.files import open_regular
 from sbertkit.index import VECTORS_FILE, write_vectors
 from sbertkit.metrics.cosine import unit_rows
+from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+
+logger = logging.getLogger(__name__)
 
 Vectors = npt.NDArray[np.floating[Any]]
 VectorSource = str | os.PathLike[str] | Vectors
@@ -28,16 +35,19 @@ _LEAST_COSINE = 0.95
 """Between a vector of the encoder and the imported one, whose precision may have been lower."""
 
 
-def import_vectors(source: VectorSource, folder: Path, encoder: Encoder) -> None:
+def import_vectors(
+    source: VectorSource, folder: Path, encoder: Encoder, blank: Sequence[int] = ()
+) -> None:
     """Writes the vectors of a segment's documents from a file or an array.
 
     Some texts are encoded to see whether the vectors are this encoder's.
 
     Args:
-        source: A ``.npy`` file or an array (n, dim), a row for each document in order; or a
-            Parquet file with columns ``id`` and ``vector``, in any order.
+        source: A ``.npy`` file or an array (n, dim), a row for each document in order, also, or
+            not, for blank ones; or a Parquet file with columns ``id`` and ``vector``, in any order.
         folder: The segment's, with its documents.
         encoder: That made the vectors.
+        blank: Places of the blank documents, which the segment lacks, among all of the corpus.
 
     Raises:
         InputError: A document without a vector, another number or size of vectors, or one without
@@ -48,30 +58,64 @@ def import_vectors(source: VectorSource, folder: Path, encoder: Encoder) -> None
     """
     with closing(DocumentStore(folder / DOCUMENTS_FILE)) as store:
         if isinstance(source, str | os.PathLike) and _is_parquet(source):
-            _import_by_id(os.fspath(source), store, folder / VECTORS_FILE, encoder.dim)
+            import_by_id(os.fspath(source), store, folder / VECTORS_FILE, encoder.dim)
         else:
             name, matrix = _matrix(source)
-            if matrix.shape != (len(store), encoder.dim):
+            rows = np.arange(len(matrix))
+            if len(matrix) == len(store) + len(blank):
+                rows = np.delete(rows, np.array(blank, np.int64))
+            if (len(rows), matrix.shape[1]) != (len(store), encoder.dim):
+                many = f"{len(store)}"
+                if blank:
+                    many += f" (or, with {len(blank)} blank ones, {len(store) + len(blank)})"
                 raise InputError(
-                    f"{name}: expected {len(store)} vectors of size {encoder.dim}, one for each "
-                    f"document that is not blank, found an array of shape {matrix.shape}"
+                    f"{name}: expected {many} vectors of size {encoder.dim}, one for each "
+                    f"document, found an array of shape {matrix.shape}"
                 )
-            write_vectors(folder / VECTORS_FILE, _in_order(name, matrix, store), encoder.dim)
+            write_vectors(folder / VECTORS_FILE, _in_order(name, matrix, rows, store), encoder.dim)
         _compare(store, np.load(folder / VECTORS_FILE, mmap_mode="r"), encoder)
 
 
-def without_vectors(documents: Iterator[SourcedDocument]) -> Iterator[SourcedDocument]:
-    """Documents as an index was dumped, without their vectors and with their further fields."""
+def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str | None:
+    """The file that a corpus was read from, if its own vectors are those of an encoder.
+
+    That is so for what `encode` and `dump` wrote, as long as nobody has changed a row. Says
+    whether they are used.
+
+    Args:
+        reader: Of the corpus, whose documents have been drawn.
+        fingerprint: The encoder's.
+        precision: In which it computes.
+    """
+    path = reader.path
+    if path is None or not _is_parquet(path) or not Path(path).is_file():
+        return None
+    with reading(path), arrow_errors(reader.name):
+        made = stored_vectors(path)
+    if made is None:
+        return None
+    if (made.fingerprint, made.precision) != (fingerprint, precision):
+        logger.warning(
+            "%s: its vectors are of another encoder or precision, its texts are encoded",
+            reader.name,
+        )
+        return None
+    logger.warning("%s: its vectors are this encoder's, and are used", reader.name)
+    return path
+
+
+def without_vectors(
+    documents: Iterator[SourcedDocument], source: VectorSource, corpus: str | None
+) -> Iterator[SourcedDocument]:
+    """Documents of a corpus, without the column that the vectors are taken from."""
+    same = isinstance(source, str | os.PathLike) and corpus is not None
+    with suppress(OSError):
+        same = same and Path(str(corpus)).samefile(source)  # type: ignore[arg-type]
     for document, line in documents:
-        fields = {name: value for name, value in document.metadata.items() if name != "vector"}
-        if set(fields) == {"metadata"} and isinstance(fields["metadata"], str):
-            try:
-                dumped = json.loads(fields["metadata"])
-            except ValueError:
-                dumped = None
-            if isinstance(dumped, dict):
-                fields = dumped
-        yield SourcedDocument(document._replace(metadata=fields), line)
+        if same and "vector" in document.metadata:
+            fields = {name: value for name, value in document.metadata.items() if name != "vector"}
+            document = document._replace(metadata=fields)
+        yield SourcedDocument(document, line)
 
 
 def _is_parquet(source: str | os.PathLike[str]) -> bool:
@@ -87,6 +131,7 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
         if Path(name).suffix.lower() != ".npy":
             raise InputError(f"{name}: expected a name that ends in .npy or .parquet")
         with reading(name):
+            open_regular(Path(name), follow=True).close()  # a pipe would be waited for
             try:
                 matrix = np.load(name, mmap_mode="r", allow_pickle=False)
             except OSError:
@@ -101,23 +146,35 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
             else type(matrix).__name__
         )
         raise InputTypeError(f"{name}: expected an array (n, dim) of floats, found {found}")
-    return name, matrix
+    if np.ma.is_masked(matrix):
+        raise InputError(f"{name}: expected numbers, found masked ones; fill them in")
+    return name, np.asarray(matrix)
 
 
 def _in_order(
-    name: str, matrix: Vectors, store: DocumentStore
+    name: str, matrix: Vectors, rows: npt.NDArray[np.int64], store: DocumentStore
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """The unit rows of a matrix with a row for each document."""
-    for start in range(0, len(matrix), _ROWS_A_STEP):
+    """The unit rows of a matrix, of which those that are named belong to the documents."""
+    for start in range(0, len(rows), _ROWS_A_STEP):
         yield _unit_rows(
             name,
-            np.asarray(matrix[start : start + _ROWS_A_STEP]),
+            np.asarray(matrix[rows[start : start + _ROWS_A_STEP]]),
             lambda row, start=start: store.at([start + row])[start + row].id,  # type: ignore[misc]
         )
 
 
-def _import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
-    """Puts each vector of a Parquet file at the row of its document."""
+def import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
+    """Writes the vectors of documents from a Parquet file, each at the row of its document.
+
+    Args:
+        name: The file, with columns ``id`` and ``vector``.
+        store: The documents.
+        path: The ``.npy`` file to write.
+        dim: Size of a vector.
+
+    Raises:
+        InputError: See `import_vectors`.
+    """
     steps = range(0, len(store), _ROWS_A_STEP)
     # Written and not only reserved: a full disk is then told, and does not end the process later.
     empty = (np.zeros((min(_ROWS_A_STEP, len(store) - start), dim), np.float32) for start in steps)
@@ -158,19 +215,21 @@ def _unit_rows(name: str, rows: Vectors, id_of: Callable[[int], str]) -> npt.NDA
 def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Vectors]]:
     with open_seekable(name) as stream, arrow_errors(name):
         import pyarrow as pa
-        from pyarrow import compute, parquet
+        from pyarrow import compute
 
-        file = parquet.ParquetFile(stream)
+        file = open_parquet(stream)
         schema = file.schema_arrow
-        if not {"id", "vector"} <= set(schema.names):
+        if [schema.names.count(column) for column in ("id", "vector")] != [1, 1]:
             raise InputError(
-                f"{name}: expected columns 'id' and 'vector', found {', '.join(schema.names)}"
+                f"{name}: expected one column 'id' and one column 'vector', found "
+                f"{printable(', '.join(schema.names), 200)}"
             )
         kind = schema.field("vector").type
         lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
         if not any(is_list(kind) for is_list in lists) or not pa.types.is_floating(kind.value_type):
             raise InputError(f"{name}: column 'vector' must hold lists of floats, found {kind}")
-        for batch in file.iter_batches(batch_size=_ROWS_A_STEP, columns=["id", "vector"]):
+        batches = parquet_batches(file, ["id", "vector"])
+        for _, batch in checked_rows(batches, name):
             ids = [str(one) for one in batch.column("id").to_pylist()]
             column = batch.column("vector")
             sizes = compute.fill_null(compute.list_value_length(column), 0).to_pylist()

@@ -21,9 +21,11 @@ def as_matrix(rows: Any) -> Vectors:
     """Query vectors as a float32 matrix (q, dim), of unit length.
 
     Raises:
-        InputError: A vector without direction.
+        InputError: A vector without direction, or with masked numbers.
         InputTypeError: Not a list of vectors of numbers.
     """
+    if any(map(np.ma.is_masked, rows)):
+        raise InputError("a query vector has masked numbers; fill them in")
     try:
         matrix = np.asarray(rows)
     except (TypeError, ValueError, RuntimeError) as error:

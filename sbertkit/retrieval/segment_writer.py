@@ -33,11 +33,13 @@ class NewRows(NamedTuple):
         database: The documents, staged in a file that is used up.
         origins: Where each one's vector is already; ``None`` for those that are to be encoded.
         encoder: Gives the encoder; called if any is.
+        vectors: A file with a unit row for each document, so that none is encoded; it is used up.
     """
 
     database: Path
     origins: Sequence[Origin | None]
     encoder: Callable[[], Encoder]
+    vectors: Path | None = None
 
 
 def write_segment(
@@ -79,6 +81,8 @@ def write_segment(
             fresh = _interleaved(new.origins, view, unit_pools(encoding.pools))
             write_vectors(folder / VECTORS_FILE, chain(pools, fresh), view.manifest.encoder.dim)
             truncated = encoding.truncated()
+            if new.vectors is not None:
+                new.vectors.unlink()
     kind, clusters = kind_for(view.manifest, count)
     VectorSegment.write(folder, kind, kind.parameters(count, clusters), {"truncated": truncated})
     return SegmentEntry.of(workspace.root, folder, count, kind.name)
@@ -130,14 +134,23 @@ class _Encoding:
 
     def __init__(self, new: NewRows, texts: Iterator[str], *, progress: bool) -> None:
         total = sum(origin is None for origin in new.origins)
-        self._run = new.encoder().start_run() if total else None
-        self.pools: Iterator[Vectors] = iter(())
+        encoded = total and new.vectors is None
+        self._run = new.encoder().start_run() if encoded else None
+        self.pools: Iterator[Vectors] = iter(()) if new.vectors is None else _given(new)
         if self._run is not None:
             self.pools = foreign_items(self._run.vectors(texts, total=total, progress=progress))
 
     def truncated(self) -> int:
         """Number of texts that were cut; told once all pools have been drawn."""
         return 0 if self._run is None else len(self._run.report().truncated)
+
+
+def _given(new: NewRows) -> Iterator[Vectors]:
+    """The vectors that are given, of those rows that are stored nowhere."""
+    vectors = np.load(str(new.vectors), mmap_mode="r", allow_pickle=False)
+    rows = np.array([row for row, origin in enumerate(new.origins) if origin is None])
+    for start in range(0, len(rows), _ROWS_A_STEP):
+        yield vectors[rows[start : start + _ROWS_A_STEP]]
 
 
 def kind_for(manifest: Manifest, count: int) -> tuple[IndexKind, int | None]:

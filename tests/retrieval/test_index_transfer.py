@@ -1,6 +1,8 @@
 """Vectors that come from elsewhere, and indexes that go elsewhere."""
 
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,8 +49,9 @@ def test_given_vectors_are_not_made_again(
     monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
     for number, source in enumerate((vectors, tmp_path / "v.npy", vectors.astype(np.float64) * 3)):
         path = tmp_path / str(number)
+        more: Any = {"kind": kind, "with_encoder": False}  # whose export is tried with texts, too
         del asked[:]
-        with SearchIndex.build(CORPUS, tiny_encoder, path, kind=kind, vectors=source) as index:
+        with SearchIndex.build(CORPUS, tiny_encoder, path, vectors=source, **more) as index:
             assert len(asked) == 32  # to compare
             for row in (0, 17, 89):
                 hit = index.search(vectors[row], 1)[0]
@@ -203,6 +206,230 @@ def test_a_dump_comes_back_as_the_same_index(
         assert list(again.documents()) == held
         queries = [text for _, text in documents(20, "q")]
         assert_alike(again.search_batch(queries, 30), first.search_batch(queries, 30))
+
+
+FIELDS: list[Any] = [
+    {"vector": "Pfeil", "unit": "mm"},
+    {"metadata": '{"a": 1}'},
+    {"metadata": {"metadata": "m", "vector": [0.5, 1.5]}},
+    {"id": 7, "text": "other", "_id": "x", "sbertkit": None},
+    {},
+]
+OWN = [Document(f"o{number}", f"own text {number}", of) for number, of in enumerate(FIELDS)]
+
+
+@pytest.fixture
+def own(tiny_encoder: Encoder, tmp_path: Path) -> Path:
+    """The index of documents whose fields have the names of the columns of a dump."""
+    SearchIndex.build(OWN, tiny_encoder, tmp_path / "own", with_encoder=False).close()
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The texts that go through the encoder."""
+    texts: list[object] = []
+    clean = encoding.EncodingRun._clean
+
+    def noting(self: encoding.EncodingRun, text: object, row: int, account: object) -> str:
+        texts.append(text)
+        return clean(self, text, row, account)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
+    return texts
+
+
+def as_held(index: SearchIndex) -> list[Document]:
+    return [Document(one.id, one.text, dict(one.metadata)) for one in index.documents()]
+
+
+def test_the_fields_of_documents_stay_whatever_their_names_and_vectors_are(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    vectors = tiny_encoder.encode([one.text for one in OWN])
+    np.save(tmp_path / "v.npy", vectors)
+    lines = [
+        json.dumps({"id": one.id, "text": one.text, **of})
+        for one, of in zip(OWN, FIELDS, strict=True)
+    ]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines[:3]))
+    for number, given in enumerate((None, vectors, tmp_path / "v.npy")):
+        path = tmp_path / str(number)
+        with SearchIndex.build(OWN, tiny_encoder, path, vectors=given) as built:
+            assert as_held(built) == OWN
+    file = tmp_path / "c.jsonl"
+    with SearchIndex.build(file, tiny_encoder, tmp_path / "file", vectors=vectors[:3]) as built:
+        assert as_held(built) == OWN[:3]
+
+
+@pytest.mark.parametrize("mode", ["add", "upsert", "update", "build"])
+def test_a_dump_is_taken_in_as_what_it_was_dumped_from(
+    own: Path, tiny_encoder: Encoder, tmp_path: Path, mode: str, encoded: list[object]
+) -> None:
+    file = tmp_path / "dump.parquet"
+    dump_index(own, file)
+    with SearchIndex.open(own, tiny_encoder) as first:
+        stored = first.sample(9)[1]
+        if mode in ("upsert", "update"):
+            changes = getattr(first, mode)(file)
+            assert (changes.unchanged, bool(changes)) == (5, False)
+            assert as_held(first) == OWN
+    del encoded[:]
+    other = tmp_path / "other"
+    if mode == "build":
+        with SearchIndex.build(file, tiny_encoder, other, with_encoder=False) as again:
+            assert len(encoded) == 5  # to compare
+            assert as_held(again) == OWN
+            np.testing.assert_allclose(again.sample(9)[1], stored, atol=1e-6)
+        return
+    with SearchIndex.build([("a", "before")], tiny_encoder, other, with_encoder=False) as again:
+        del encoded[:]
+        changes = getattr(again, mode)(file)
+        assert (changes.added, changes.encoded, encoded) == (5, 0, [])
+        assert as_held(again)[-5:] == OWN
+        np.testing.assert_allclose(again.sample(9)[1][-5:], stored, atol=1e-6)
+        assert again.verify() == ()
+        assert again.search("own text 3", 1)[0].id == "o3"
+
+
+def test_what_was_encoded_to_parquet_is_taken_in_without_its_vectors_as_fields(
+    tiny_encoder: Encoder, tmp_path: Path, encoded: list[object], caplog: Any
+) -> None:
+    (tmp_path / "c.txt").write_text("one\n\ntwo\nthree\n")
+    encode_corpus(tiny_encoder, tmp_path / "c.txt", tmp_path / "v.parquet")
+    del encoded[:]
+    with SearchIndex.build(
+        tmp_path / "v.parquet", tiny_encoder, tmp_path / "x", with_encoder=False
+    ) as index:
+        assert as_held(index) == [
+            Document("1", "one", {}), Document("3", "two", {}), Document("4", "three", {})
+        ]  # fmt: skip
+        assert len(encoded) == 3  # to compare
+        assert "v.parquet: its vectors are this encoder's, and are used" in caplog.text
+
+
+def test_the_vectors_of_another_encoder_are_left(
+    own: Path, tiny_bert: Path, tmp_path: Path, encoded: list[object], caplog: Any
+) -> None:
+    dump_index(own, tmp_path / "dump.parquet")
+    other = Encoder.load(tiny_bert, pooling="max", device="cpu")
+    del encoded[:]
+    with SearchIndex.build(
+        tmp_path / "dump.parquet", other, tmp_path / "x", with_encoder=False
+    ) as index:
+        assert as_held(index) == OWN
+        assert len(encoded) == 5
+        np.testing.assert_allclose(
+            index.sample(9)[1], other.encode([one.text for one in OWN]), atol=1e-5
+        )
+    assert "its vectors are of another encoder or precision, its texts are encoded" in caplog.text
+
+
+@pytest.mark.parametrize("column", ["text", "vector", "id"])
+def test_the_vectors_of_rows_that_somebody_changed_are_not_used(
+    own: Path, tiny_encoder: Encoder, tmp_path: Path, column: str
+) -> None:
+    file = tmp_path / "dump.parquet"
+    dump_index(own, file)
+    table = pa.parquet.read_table(file)
+    values = table[column].to_pylist()
+    values[1], values[2] = ("changed", values[2]) if column != "vector" else (values[2], values[1])
+    place = table.schema.get_field_index(column)
+    changed = pa.array(values, table.schema.field(column).type)
+    pa.parquet.write_table(table.set_column(place, table.schema.field(column), changed), file)
+    with SearchIndex.build(file, tiny_encoder, tmp_path / "x") as index:
+        held = as_held(index)
+        assert [one.metadata for one in held] == FIELDS
+        texts = [one.text for one in held]
+        np.testing.assert_allclose(index.sample(9)[1], tiny_encoder.encode(texts), atol=1e-5)
+    with SearchIndex.open(own, tiny_encoder) as index:
+        changes = index.upsert(file)
+        assert (changes.added, changes.changed, changes.encoded) == {
+            "text": (0, 1, 1), "vector": (0, 0, 0), "id": (1, 0, 1)
+        }[column]  # fmt: skip
+
+
+def test_columns_that_somebody_adds_to_a_dump_are_further_fields(
+    own: Path, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    file = tmp_path / "dump.parquet"
+    dump_index(own, file)
+    table = pa.parquet.read_table(file)
+    pa.parquet.write_table(table.append_column("lang", pa.array(["de"] * 5)), file)
+    with SearchIndex.build(file, tiny_encoder, tmp_path / "x") as index:
+        assert [one.metadata for one in as_held(index)] == [{**of, "lang": "de"} for of in FIELDS]
+
+
+def test_the_vector_column_of_another_programs_file_is_no_field_where_vectors_are_taken_from_it(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    vectors = tiny_encoder.encode(["one", "two"]).tolist()
+    content = {"id": ["a", "b"], "text": ["one", "two"], "vector": vectors, "n": [1, 2]}
+    pa.parquet.write_table(pa.table(content), tmp_path / "v.parquet")
+    file = tmp_path / "v.parquet"
+    with SearchIndex.build(file, tiny_encoder, tmp_path / "x", vectors=file) as index:
+        assert [one.metadata for one in as_held(index)] == [{"n": 1}, {"n": 2}]
+
+
+def test_rows_of_blank_documents_may_be_among_the_vectors_or_not(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.txt"
+    file.write_text("\none\n \ntwo\nthree\n\n")
+    encode_corpus(tiny_encoder, file, tmp_path / "v.npy")
+    every = np.load(tmp_path / "v.npy")
+    assert len(every) == 6
+    for number, given in enumerate((tmp_path / "v.npy", every, every[[1, 3, 4]])):
+        path = tmp_path / str(number)
+        with SearchIndex.build(file, tiny_encoder, path, vectors=given) as index:
+            assert [hit.id for hit in index.search(every[4], 1)] == ["5"]
+            np.testing.assert_allclose(index.sample(9)[1], every[[1, 3, 4]], atol=1e-5)
+    with pytest.raises(InputError, match=r"expected 3 \(or, with 3 blank ones, 6\) vectors"):
+        SearchIndex.build(file, tiny_encoder, tmp_path / "y", vectors=every[:5])
+
+
+def test_masked_numbers_are_refused_and_not_taken(
+    tiny_encoder: Encoder, tmp_path: Path, vectors: Any
+) -> None:
+    masked = np.ma.masked_array(vectors, mask=np.tile(np.arange(90) == 3, (32, 1)).T)
+    with pytest.raises(InputError, match="found masked ones"):
+        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=masked)
+    whole = np.ma.masked_array(vectors)
+    with SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=whole) as index:
+        assert index.search(whole[3], 1)[0].id == CORPUS[3].id
+        for queries in (masked[2:5], list(masked[2:5])):
+            with pytest.raises(InputError, match="masked numbers"):
+                index.search_batch(queries)
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.parquet"])
+def test_a_pipe_of_vectors_is_read_once_or_refused(
+    tiny_encoder: Encoder, tmp_path: Path, name: str
+) -> None:
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("one\ntwo\n")
+    encode_corpus(tiny_encoder, corpus, tmp_path / f"file-{name}")
+    content = (tmp_path / f"file-{name}").read_bytes()
+    os.mkfifo(tmp_path / name)
+    if name == "v.npy":
+        with pytest.raises(InputError, match="is a folder, a pipe or a device"):
+            SearchIndex.build(corpus, tiny_encoder, tmp_path / "x", vectors=tmp_path / name)
+        return
+    threading.Thread(target=(tmp_path / name).write_bytes, args=[content], daemon=True).start()
+    with SearchIndex.build(corpus, tiny_encoder, tmp_path / "x", vectors=tmp_path / name) as index:
+        assert len(index) == 2
+
+
+@pytest.mark.parametrize("twice", ["id", "vector"])
+def test_a_column_of_a_vector_file_that_stands_twice_is_refused(
+    tiny_encoder: Encoder, tmp_path: Path, twice: str
+) -> None:
+    columns = {"id": pa.array(["d0"]), "vector": pa.array([[0.1] * 32])}
+    names = [*columns, twice]
+    table = pa.Table.from_arrays([columns[name] for name in names], names=names)
+    pa.parquet.write_table(table, tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=r"expected one column 'id' and one column 'vector'"):
+        SearchIndex.build(CORPUS[:1], tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet")
 
 
 def test_a_plain_faiss_file_finds_what_the_index_finds(

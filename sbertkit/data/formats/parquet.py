@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.formats.batches import LongRow, bounded_rows, open_parquet, parquet_batches
 from sbertkit.data.limits import too_long
 from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.own_parquet import is_own, own_record
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
@@ -17,31 +18,36 @@ from sbertkit.errors import InputError, MissingDependency, SbertkitError
 def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:  # noqa: ARG001
     """A record a row, from the columns ``text`` and ``id``; without an id the row's number is it.
 
+    A file that sbertkit wrote gives its documents back, without their vectors.
+
     Raises:
         InputError: Not Parquet, damaged, or without a column ``text``.
         MissingDependency: pyarrow is not installed.
     """
     limit = options.max_text_bytes
-    with open_seekable(path) as stream:
-        for rows in bounded_rows(_batches(stream, source_name(path)), limit):
+    name = source_name(path)
+    with open_seekable(path) as stream, arrow_errors(name):
+        file = open_parquet(stream)
+        names: list[str] = file.schema_arrow.names
+        _check_columns(names, name)
+        own = is_own(file)
+        columns = [one for one in names if one != "vector"] if own else None
+        batches = map(_in_microseconds, parquet_batches(file, columns))
+        for rows in bounded_rows(batches, limit):
             if isinstance(rows, LongRow):
                 yield BadLine(rows.number, too_long(rows.bytes, limit))
                 continue
             for row, fields in enumerate(_rows(rows.batch), rows.first):
                 try:
-                    if isinstance(fields, BadRecordError):
-                        raise fields
-                    yield record_from(fields, row, default_id=str(row))
+                    yield _record(fields, row, own=own)
                 except BadRecordError as error:
                     yield BadLine(row, error.reason)
 
 
-def _batches(stream: BinaryIO, name: str) -> Iterator[Any]:
-    with arrow_errors(name):
-        file = open_parquet(stream)
-        _check_columns(file.schema_arrow.names, name)
-        for batch in parquet_batches(file):
-            yield _in_microseconds(batch)
+def _record(fields: dict[str, Any] | BadRecordError, row: int, *, own: bool) -> Record:
+    if isinstance(fields, BadRecordError):
+        raise fields
+    return own_record(fields, row) if own else record_from(fields, row, default_id=str(row))
 
 
 @contextmanager

@@ -1,0 +1,192 @@
+"""The Parquet files that sbertkit writes: documents with vectors, which it knows again as its own.
+
+Columns are ``id``, ``text``, ``vector`` (a list of fixed size) and, in the dump of an index,
+``metadata`` (JSON). The mark in the schema names the encoder; a digest of all rows, which no other
+program keeps right, tells whether the vectors are still those of the texts beside them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.data.formats.batches import open_parquet, parquet_batches
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.records import Record
+from sbertkit.errors import InputError, MissingDependency
+from sbertkit.files import open_regular
+from sbertkit.schema import read_record
+
+Vectors = npt.NDArray[np.float32]
+
+_MARK = b"sbertkit"
+_DIGEST = b"sbertkit-rows"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsOf:
+    """The encoder that made the vectors of a file.
+
+    Attributes:
+        fingerprint: Its fingerprint; empty for one that is not known.
+        precision: In which it computed.
+        format: Of the file.
+    """
+
+    fingerprint: str = ""
+    precision: str = ""
+    format: int = _FORMAT
+
+
+class OwnRows(NamedTuple):
+    """Ids and texts (n), and vectors (n, dim)."""
+
+    ids: list[str]
+    texts: list[str]
+    vectors: Vectors
+
+
+class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
+    """Writes such a file, chunk by chunk; it is whole when the block ends well.
+
+    Args:
+        path: The file.
+        dim: Size of a vector.
+        made: The encoder.
+        metadata: Whether the rows have further fields.
+
+    Raises:
+        MissingDependency: pyarrow is not installed.
+    """
+
+    def __init__(self, path: Path, dim: int, made: VectorsOf, *, metadata: bool = False) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
+        self._pyarrow: Any = pyarrow
+        columns = [("id", pyarrow.string()), ("text", pyarrow.string())]
+        columns += [("metadata", pyarrow.string())] if metadata else []
+        columns += [("vector", pyarrow.list_(pyarrow.float32(), dim))]
+        mark = {_MARK: json.dumps(asdict(made)).encode()}
+        self._schema = pyarrow.schema(columns, metadata=mark)
+        self._digest = _RowDigest()
+        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+
+    def write(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        vectors: Vectors,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Adds rows: ids and texts (n), vectors (n, dim) float32, further fields (n)."""
+        pyarrow = self._pyarrow
+        flat = np.ascontiguousarray(vectors, dtype=np.float32)
+        columns = [pyarrow.array(ids, pyarrow.string()), pyarrow.array(texts, pyarrow.string())]
+        if metadata is not None:
+            rendered = [json.dumps(dict(one), ensure_ascii=False) for one in metadata]
+            columns.append(pyarrow.array(rendered, pyarrow.string()))
+        values = pyarrow.array(flat.reshape(-1))
+        columns.append(pyarrow.FixedSizeListArray.from_arrays(values, flat.shape[1]))
+        self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
+        self._digest.add(ids, texts, flat)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._writer.add_key_value_metadata({_DIGEST: self._digest.hexdigest()})
+        self._writer.close()
+
+
+def is_own(file: Any) -> bool:
+    """Whether a ``ParquetFile`` has the mark, so that its columns mean what they do here."""
+    return _MARK in (file.schema_arrow.metadata or {})
+
+
+def own_record(fields: dict[str, Any], row: int) -> Record:
+    """The record in a row of such a file, read without its vector.
+
+    Args:
+        fields: Its columns; those that somebody else has added are further fields.
+        row: Its number, which is the id where there is none.
+
+    Raises:
+        BadRecordError: The further fields are no JSON object.
+    """
+    identifier, text = fields.pop("id", str(row)), fields.pop("text")
+    rendered = fields.pop("metadata", None)
+    try:
+        metadata = {} if rendered is None else json.loads(rendered)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRecordError(f"metadata is no JSON ({type(error).__name__})") from error
+    if not isinstance(metadata, dict):
+        raise BadRecordError("metadata is no JSON object")
+    return Record(row, identifier, text, {**metadata, **fields})
+
+
+def stored_vectors(path: str) -> VectorsOf | None:
+    """The encoder of the vectors in a file; None for a file that is none such, or was changed.
+
+    The whole file is read, in chunks.
+
+    Args:
+        path: A regular file that could be read as a corpus.
+    """
+    with open_regular(Path(path), follow=True) as stream:
+        file = open_parquet(stream)
+        if not is_own(file) or not {"id", "text", "vector"} <= set(file.schema_arrow.names):
+            return None
+        digest = _RowDigest()
+        for rows in _rows(file):
+            digest.add(*rows)
+        if (file.metadata.metadata or {}).get(_DIGEST) != digest.hexdigest().encode():
+            return None
+        try:
+            return read_record(file.schema_arrow.metadata[_MARK], VectorsOf, path)
+        except InputError:
+            return None
+
+
+def own_rows(stream: BinaryIO) -> Iterator[OwnRows]:
+    """The rows of such a file, chunk by chunk."""
+    return _rows(open_parquet(stream))
+
+
+def _rows(file: Any) -> Iterator[OwnRows]:
+    for batch in parquet_batches(file, ["id", "text", "vector"]):
+        flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
+        ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
+        yield OwnRows(ids, texts, flat.reshape(len(ids), -1))
+
+
+class _RowDigest:
+    """SHA-256 over rows, whatever chunks they come in."""
+
+    def __init__(self) -> None:
+        self._texts, self._vectors = hashlib.sha256(), hashlib.sha256()
+
+    def add(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+        """Takes further rows."""
+        for row in zip(ids, texts, strict=True):
+            for field in row:
+                content = (field or "").encode("utf-8", "surrogatepass")
+                self._texts.update(len(content).to_bytes(8, "big") + content)
+        self._vectors.update(np.ascontiguousarray(vectors).data)
+
+    def hexdigest(self) -> str:
+        """Of all rows so far."""
+        return hashlib.sha256(self._texts.digest() + self._vectors.digest()).hexdigest()
