@@ -217,6 +217,7 @@ class EncodingRun:
             if tokens[place].lost:
                 account.truncated.append(row)
                 account.tokens_lost += tokens[place].lost
+                account.tokens_lost_exact &= tokens[place].exact
         return vectors
 
     def _check_finite(self, vectors: Vectors) -> None:

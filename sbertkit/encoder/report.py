@@ -22,6 +22,8 @@ class EncodeReport:
         duplicates: Rows that took the vector of an equal text of the same pool of texts.
         seconds: Wall time of the call.
         tokens_per_second: Tokens that went through the model (padding not counted) over `seconds`.
+        tokens_lost_exact: Whether all of `tokens_lost` were counted; in texts of more than 500,000
+            characters they are estimated.
     """
 
     rows: int
@@ -32,6 +34,7 @@ class EncodeReport:
     duplicates: int
     seconds: float
     tokens_per_second: float
+    tokens_lost_exact: bool = True
 
     def warn(self, logger: logging.Logger, max_tokens: int | None) -> None:
         """Says what would otherwise pass unseen, one line for each kind.
@@ -42,10 +45,11 @@ class EncodeReport:
         """
         if self.truncated:
             logger.warning(
-                "%d of %d texts were cut at %d tokens (%d tokens lost)",
+                "%d of %d texts were cut at %d tokens (%s%d tokens lost)",
                 len(self.truncated),
                 self.rows,
                 max_tokens,
+                "" if self.tokens_lost_exact else "about ",
                 self.tokens_lost,
             )
         if self.blank:
@@ -73,6 +77,7 @@ class Account:
     rows: int = 0
     truncated: list[int] = field(default_factory=list)
     tokens_lost: int = 0
+    tokens_lost_exact: bool = True
     blank: list[int] = field(default_factory=list)
     repaired: list[int] = field(default_factory=list)
     duplicates: int = 0
@@ -83,6 +88,7 @@ class Account:
         self.rows += later.rows
         self.truncated += later.truncated
         self.tokens_lost += later.tokens_lost
+        self.tokens_lost_exact &= later.tokens_lost_exact
         self.blank += later.blank
         self.repaired += later.repaired
         self.duplicates += later.duplicates
@@ -104,6 +110,7 @@ class Account:
             duplicates=self.duplicates,
             seconds=seconds,
             tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
+            tokens_lost_exact=self.tokens_lost_exact,
         )
 
 
@@ -126,6 +133,7 @@ def merged(reports: Sequence[EncodeReport]) -> EncodeReport:
         duplicates=sum(report.duplicates for report in reports),
         seconds=seconds,
         tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
+        tokens_lost_exact=all(report.tokens_lost_exact for report in reports),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.encoder.long_texts import LONG_CHARS, tokenize_growing, tokenize_windows
+from sbertkit.encoder.refusal import library_errors
 from sbertkit.errors import InputError
 
 _TEXTS_A_CALL = 512
@@ -17,10 +19,18 @@ encoding before it is cut takes some hundred bytes a token."""
 
 
 class Tokens(NamedTuple):
-    """Token ids of one text, special tokens included, and how many tokens were cut off."""
+    """Token ids of one text.
+
+    Attributes:
+        ids: With the special tokens, (T,).
+        lost: How many tokens were cut off.
+        exact: Whether `lost` was counted; for a text of more than 500,000 characters it is
+            estimated.
+    """
 
     ids: npt.NDArray[np.int32]
     lost: int
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +52,12 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
     part: list[str] = []
     chars = 0
     for text in texts:
-        if part and (len(part) == _TEXTS_A_CALL or chars + len(text) > _CHARS_A_CALL):
+        size = len(text) if len(text) <= LONG_CHARS else _CHARS_A_CALL  # alone
+        if part and (len(part) == _TEXTS_A_CALL or chars + size > _CHARS_A_CALL):
             yield part
             part, chars = [], 0
         part.append(text)
-        chars += len(text)
+        chars += size
     if part:
         yield part
 
@@ -65,7 +76,7 @@ class Tokenizer:
 
     def __init__(self, tokenizer: Any, *, append_end: bool = False) -> None:
         self.hf = tokenizer
-        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+        self._fast: Any = getattr(tokenizer, "backend_tokenizer", None)
         if self._fast is not None:
             self._fast.no_truncation()
             self._fast.no_padding()
@@ -78,20 +89,50 @@ class Tokenizer:
         self.cuts_left: bool = tokenizer.truncation_side == "left"
 
     def tokenize(self, texts: Sequence[str], max_tokens: int | None) -> list[Tokens]:
-        """Token ids of each text, at most `max_tokens` of them with the special tokens."""
+        """Token ids of each text, at most `max_tokens` of them with the special tokens.
+
+        Raises:
+            InputError: The tokenizer has no token for a text.
+        """
         room = None if max_tokens is None else max_tokens - len(self.special)
         result: list[Tokens] = []
-        for part in _parts(texts):
-            if self._fast is None:
-                encoded = self.hf(part, add_special_tokens=False, verbose=False)
-                result += [self._tokens(ids, len(ids), room) for ids in encoded["input_ids"]]
-                continue
-            for encoding in self._fast.encode_batch_fast(part, add_special_tokens=False):
-                count = len(encoding)
-                if room is not None and count > room:
-                    encoding.truncate(room, direction="left" if self.cuts_left else "right")
-                result.append(self._tokens(encoding.ids, count, room))
+        with library_errors("the model's tokenizer fails on a text"):
+            for part in _parts(texts):
+                if len(part[0]) > LONG_CHARS:
+                    result.append(self._tokenize_long(part[0], room))
+                elif self._fast is None:
+                    result += [self._tokens(ids, len(ids), room) for ids in self._slow_ids(part)]
+                else:
+                    result += self._tokenize_fast(part, room)
         return result
+
+    def _tokenize_fast(self, part: list[str], room: int | None) -> list[Tokens]:
+        result = []
+        for encoding in self._fast.encode_batch_fast(part, add_special_tokens=False):
+            count = len(encoding)
+            if room is not None and count > room:
+                encoding.truncate(room, direction="left" if self.cuts_left else "right")
+            result.append(self._tokens(encoding.ids, count, room))
+        return result
+
+    def _slow_ids(self, part: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self.hf(part, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    def _tokenize_long(self, text: str, room: int | None) -> Tokens:
+        """As for any text, from no more of it at once than memory has room for."""
+        if self._fast is None:
+            found = tokenize_growing(
+                text, room, lambda piece: self._slow_ids([piece])[0], from_end=self.cuts_left
+            )
+        else:
+            found = tokenize_windows(text, room, self._ids_and_places, from_end=self.cuts_left)
+        tokens = self._tokens(found.ids, found.total, room)
+        return tokens._replace(exact=found.exact)
+
+    def _ids_and_places(self, text: str) -> tuple[list[int], list[int]]:
+        encoding = self._fast.encode(text, add_special_tokens=False)
+        return encoding.ids, [place for place, _ in encoding.offsets]
 
     def canonical_json(self) -> str:
         """The tokenizer as JSON in a steady order, without truncation and padding."""

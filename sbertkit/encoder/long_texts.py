@@ -1,0 +1,101 @@
+"""Token ids of texts that are far longer than any limit, from bounded pieces of them.
+
+What a token is depends on its word and little more, so a window that sees some text on either side
+has the same tokens inside as the whole text.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+LONG_CHARS = 200_000
+"""A text longer than this is tokenized window by window."""
+WINDOW_CHARS = 50_000
+CONTEXT_CHARS = 2_000
+"""What a window sees of the text on either side."""
+COUNTED_CHARS = 500_000
+"""Where tokens are counted at least; in what follows they are estimated."""
+
+
+class LongTokens(NamedTuple):
+    """Token ids of a text without special tokens.
+
+    Attributes:
+        ids: Of its beginning, or of its end; all that there is room for, and some more.
+        total: Tokens of the whole text.
+        exact: Whether they were counted to the end, or estimated beyond `COUNTED_CHARS`.
+    """
+
+    ids: list[int]
+    total: int
+    exact: bool
+
+
+def tokenize_windows(
+    text: str,
+    room: int | None,
+    encode: Callable[[str], tuple[Sequence[int], Sequence[int]]],
+    *,
+    from_end: bool,
+) -> LongTokens:
+    """The tokens of a long text, window by window.
+
+    Args:
+        text: The text.
+        room: Tokens wanted; ``None`` for all.
+        encode: Gives ids of a text, and the character that each begins at.
+        from_end: Whether the last tokens are wanted, not the first.
+    """
+    starts = range(0, len(text), WINDOW_CHARS)
+    kept: list[list[int]] = []
+    count = chars = 0
+    for start in reversed(starts) if from_end else starts:
+        end = min(start + WINDOW_CHARS, len(text))
+        ids = _ids_between(text, start, end, encode)
+        if room is None or count < room:
+            kept.append(ids)
+        count += len(ids)
+        chars += end - start
+        if room is not None and count > room and chars >= COUNTED_CHARS:
+            break
+    if from_end:
+        kept.reverse()
+    return _tokens([token for ids in kept for token in ids], count, chars, len(text))
+
+
+def tokenize_growing(
+    text: str, room: int | None, encode: Callable[[str], list[int]], *, from_end: bool
+) -> LongTokens:
+    """The tokens of a long text by a tokenizer that does not say where in the text they are.
+
+    Args:
+        text: The text.
+        room: Tokens wanted; ``None`` for all.
+        encode: Gives ids of a text.
+        from_end: Whether the last tokens are wanted, not the first.
+    """
+    chars = len(text) if room is None else COUNTED_CHARS
+    while True:
+        piece = text[-chars:] if from_end else text[:chars]
+        ids = encode(piece)
+        # What the cut has changed lies beyond the second half.
+        if len(piece) == len(text) or (room is not None and len(ids) > 2 * room):
+            return _tokens(ids, len(ids), len(piece), len(text))
+        chars *= 2
+
+
+def _ids_between(
+    text: str, start: int, end: int, encode: Callable[[str], tuple[Sequence[int], Sequence[int]]]
+) -> list[int]:
+    """Ids of the tokens that begin at characters from `start` to before `end`."""
+    low = max(0, start - CONTEXT_CHARS)
+    ids, places = encode(text[low : end + CONTEXT_CHARS])
+    first, last = start - low, end - low
+    if end == len(text):
+        last += 1  # a token of no character may stand behind the last one
+    return [token for token, place in zip(ids, places, strict=True) if first <= place < last]
+
+
+def _tokens(ids: list[int], count: int, chars: int, length: int) -> LongTokens:
+    if chars == length:
+        return LongTokens(ids, count, exact=True)
+    return LongTokens(ids, round(count * length / chars), exact=False)
