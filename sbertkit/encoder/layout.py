@@ -1,17 +1,18 @@
 """The folder layout of sentence-transformers: what a model folder declares."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sbertkit.encoder.postprocess import STEPS, build_step
+from sbertkit.encoder.refusal import library_errors
+from sbertkit.encoder.weights import tensor_shapes
 from sbertkit.errors import InputError
+from sbertkit.files import inside, read_regular
+from sbertkit.schema import Count, Record, as_record, parse_json
 
 _TRANSFORMER_CONFIGS = (
     "sentence_bert_config.json",
@@ -30,6 +31,50 @@ _POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+_DEFAULT_LAYER_START = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """An entry of modules.json."""
+
+    type: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TransformerConfig:
+    max_seq_length: Count | None = None
+    do_lower_case: bool | None = None
+    transformer_task: str = "feature-extraction"
+
+
+@dataclass(frozen=True, slots=True)
+class _PoolingConfig:
+    """The pooling by its mode's name, or by one flag for each mode."""
+
+    pooling_mode: str | list[str] | None = None
+    include_prompt: bool | None = True
+    pooling_mode_cls_token: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _LayersConfig:
+    layer_start: Count = _DEFAULT_LAYER_START
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is read of config_sentence_transformers.json."""
+
+    prompts: dict[str, str | None] | None = None
+    default_prompt_name: str | None = None
+    similarity_fn_name: str | None = None
 
 
 @dataclass(slots=True)
@@ -45,6 +90,7 @@ class ModelFolder:
         max_tokens: The declared limit, if any.
         lower_case: Whether texts are lower-cased before tokenizing.
         settings: The content of config_sentence_transformers.json.
+        declared: What is read of it.
     """
 
     transformer: Path
@@ -55,6 +101,7 @@ class ModelFolder:
     max_tokens: int | None = None
     lower_case: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    declared: Declared = Declared()
 
 
 def read_model_folder(folder: Path) -> ModelFolder:
@@ -69,13 +116,12 @@ def read_model_folder(folder: Path) -> ModelFolder:
     model = ModelFolder(folder, declares_modules=True)
     settings_file = folder / "config_sentence_transformers.json"
     if settings_file.is_file():
-        model.settings = _read_object(settings_file)
-    modules = _read_json(modules_file)
-    if not isinstance(modules, list) or not modules:
-        raise InputError(f"{modules_file}: expected a list of modules")
+        model.settings = read_object(settings_file)
+        model.declared = as_record(model.settings, Declared, settings_file)
+    modules = _read(modules_file, list[_Module])
+    if not modules:
+        raise InputError(f"{modules_file}: expected a list of modules, found an empty one")
     for position, module in enumerate(modules):
-        if not isinstance(module, dict) or not {"type", "path"} <= module.keys():
-            raise InputError(f"{modules_file}: module {position} has no type or path")
         _read_module(model, folder, module, position)
     return model
 
@@ -85,19 +131,26 @@ def pooling_flags(mode: str) -> dict[str, bool]:
     return {flag: mode == flagged for flag, flagged in _POOLING_FLAGS.items()}
 
 
-def _read_module(
-    model: ModelFolder, folder: Path, module: Mapping[str, Any], position: int
-) -> None:
+def read_object(path: Path) -> dict[str, Any]:
+    """The content of a JSON file of a model folder, where files may be links as in the hub cache.
+
+    Raises:
+        InputError: It is missing, no JSON object, or too large.
+    """
+    return _read(path, dict[str, Any])
+
+
+def _read_module(model: ModelFolder, folder: Path, module: _Module, position: int) -> None:
     """Adds one entry of modules.json to what is known of the model."""
-    kind = str(module["type"])
-    name = kind.rsplit(".", 1)[-1]
-    place = folder / str(module["path"])
-    if not place.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"{folder}: module {position} points outside the folder")
+    name = module.type.rsplit(".", 1)[-1]
     # The first module is the encoder, and no other is.
-    published = kind.startswith("sentence_transformers.") and (
+    published = module.type.startswith("sentence_transformers.") and (
         (name == "Transformer") == (position == 0)
     )
+    place = folder
+    if module.path:
+        with library_errors(f"{folder}: module {position} points to no folder in it"):
+            place = inside(folder, module.path)
     if published and name == "Transformer":
         _read_transformer(model, place)
     elif published and name == "WeightedLayerPooling" and model.pooling_mode is None:
@@ -108,11 +161,11 @@ def _read_module(
         pass  # does nothing outside training
     elif published and name in STEPS and model.pooling_mode is not None:
         config_file = place / "config.json"
-        config = _read_object(config_file) if config_file.is_file() else {}
-        model.steps.append(build_step(name, config, _read_weights(place, name)))
+        config = read_object(config_file) if config_file.is_file() else {}
+        model.steps.append(build_step(name, config, _read_weights(place, name), config_file))
     else:
         raise InputError(
-            f"{folder}: module {position} is {kind}, which is not supported there; expected "
+            f"{folder}: module {position} is {module.type}, which is not supported there; expected "
             "Transformer, then Pooling (WeightedLayerPooling before it), then any of "
             f"{', '.join(sorted(STEPS))} or Dropout, all of sentence_transformers"
         )
@@ -120,40 +173,46 @@ def _read_module(
 
 def _read_transformer(model: ModelFolder, place: Path) -> None:
     model.transformer = place
-    for name in _TRANSFORMER_CONFIGS:
-        if (place / name).is_file():
-            config = _read_object(place / name)
-            limit = config.get("max_seq_length")
-            if limit is not None and not isinstance(limit, int):
-                raise InputError(f"{place / name}: max_seq_length must be a number, not {limit!r}")
-            model.max_tokens = limit or None
-            model.lower_case = bool(config.get("do_lower_case"))
-            task = config.get("transformer_task", "feature-extraction")
-            if task != "feature-extraction":
-                raise InputError(f"{place / name}: task {task!r} is not supported")
-            return
+    found = (place / name for name in _TRANSFORMER_CONFIGS if (place / name).is_file())
+    path = next(found, None)
+    if path is None:
+        return
+    config = _read(path, _TransformerConfig)
+    if config.transformer_task != "feature-extraction":
+        raise InputError(f"{path}: task {config.transformer_task!r} is not supported")
+    model.max_tokens = config.max_seq_length or None
+    model.lower_case = bool(config.do_lower_case)
 
 
 def _read_pooling_mode(path: Path) -> str:
-    config = _read_object(path)
-    modes = config.get("pooling_mode")
+    config = _read(path, _PoolingConfig)
+    modes = config.pooling_mode
     if modes is None:
-        modes = [mode for key, mode in _POOLING_FLAGS.items() if config.get(key)]
+        modes = [mode for flag, mode in _POOLING_FLAGS.items() if getattr(config, flag)]
     elif isinstance(modes, str):
         modes = [modes]
     if len(modes) != 1:
         raise InputError(f"{path}: expected one pooling mode, found {len(modes)} ({modes})")
-    if config.get("include_prompt", True) is False:
+    if config.include_prompt is False:
         raise InputError(f"{path}: pooling that leaves the prompt out is not supported")
-    return str(modes[0])
+    known = _POOLING_FLAGS.values()
+    if modes[0] not in known:
+        raise InputError(
+            f"{path}: unknown pooling mode {modes[0][:100]!r}; expected one of {', '.join(known)}"
+        )
+    return modes[0]
 
 
 def _read_layers(place: Path) -> tuple[int, ...]:
-    config = _read_object(place / "config.json")
+    start = _read(place / "config.json", _LayersConfig).layer_start
     weights = _read_weights(place, "WeightedLayerPooling").get("layer_weights")
-    if weights is None or not set(weights.tolist()) <= {0.0, 1.0} or not weights.any():
+    if (
+        weights is None
+        or weights.ndim != 1
+        or not set(weights.tolist()) <= {0.0, 1.0}
+        or not weights.any()
+    ):
         raise InputError(f"{place}: only layer weights of 0 and 1 are supported")
-    start = int(config.get("layer_start", 4))
     return tuple(start + offset for offset, weight in enumerate(weights.tolist()) if weight)
 
 
@@ -163,23 +222,16 @@ def _read_weights(place: Path, name: str) -> dict[str, Tensor]:
         if name == "Normalize":
             return {}
         raise InputError(f"{place}: no model.safetensors for the module {name}")
-    try:
+    tensor_shapes(path)  # a regular file with a header that is right
+    with library_errors(f"the weights in {path} cannot be loaded"):
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
 
 
-def _read_object(path: Path) -> dict[str, Any]:
-    content = _read_json(path)
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a JSON object")
-    return content
-
-
-def _read_json(path: Path) -> Any:
+def _read(path: Path, kind: type[Record]) -> Record:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = read_regular(path, follow=True)
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing; the model folder is not complete") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    return as_record(parse_json(content, path), kind, path)

@@ -4,13 +4,15 @@ A further step (whitening, centering and their like) is a `Dense` with Identity 
 `STEPS`; nothing else has to know of it.
 """
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from sbertkit.errors import InputError
+from sbertkit.schema import Positive, as_record
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
@@ -123,57 +125,93 @@ class LayerNorm(nn.Module):
         return {"dimension": self.norm.normalized_shape[0]}
 
 
-def _dense(config: Mapping[str, Any]) -> Dense:
-    name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+@dataclass(frozen=True, slots=True)
+class _DenseConfig:
+    in_features: Positive
+    out_features: Positive
+    bias: bool = True
+    activation_function: str = "torch.nn.modules.activation.Tanh"
+    use_residual: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerNormConfig:
+    dimension: Positive
+
+
+@dataclass(frozen=True, slots=True)
+class _NormalizeConfig:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    """What a module of sentence-transformers works on, where its settings say so."""
+
+    module_input_name: str | None = None
+    module_output_name: str | None = None
+
+
+def _dense(config: _DenseConfig, where: object) -> Dense:
+    name = config.activation_function
     activation = name.rsplit(".", 1)[-1]
     if not name.startswith("torch.nn.") or activation not in ACTIVATIONS:
         raise InputError(
-            f"the model's Dense module has the activation {name!r}; supported are "
+            f"{where}: activation {name[:100]!r} is not supported; expected one of "
             f"{', '.join(sorted(ACTIVATIONS))} of torch.nn"
         )
-    if config.get("use_residual"):
-        raise InputError("the model's Dense module has a residual connection: not supported")
-    return Dense(
-        int(config["in_features"]),
-        int(config["out_features"]),
-        bias=bool(config.get("bias", True)),
-        activation=activation,
-    )
+    if config.use_residual:
+        raise InputError(f"{where}: a residual connection is not supported")
+    return Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
 
 
-STEPS: dict[str, Any] = {
-    "Dense": _dense,
-    "LayerNorm": lambda config: LayerNorm(int(config["dimension"])),
-    "Normalize": lambda _: Normalize(),
+class _StepKind(NamedTuple):
+    config: type[Any]
+    build: Callable[[Any, object], nn.Module]
+
+
+STEPS: dict[str, _StepKind] = {
+    "Dense": _StepKind(_DenseConfig, _dense),
+    "LayerNorm": _StepKind(_LayerNormConfig, lambda config, _: LayerNorm(config.dimension)),
+    "Normalize": _StepKind(_NormalizeConfig, lambda _config, _: Normalize()),
 }
-"""Builders of the steps by their sentence-transformers class name."""
+"""Settings and builders of the steps by their sentence-transformers class name."""
 
 
-def build_step(name: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
+def build_step(
+    name: str,
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    where: object = "config.json",
+) -> nn.Module:
     """The step of that class name with its weights in float32.
+
+    Args:
+        name: A key of `STEPS`.
+        config: Its settings.
+        weights: Its weights.
+        where: The file of its settings, for messages.
 
     Raises:
         InputError: The settings or weights do not fit.
     """
-    for key, expected in (
-        ("module_input_name", "sentence_embedding"),
-        ("module_output_name", "sentence_embedding"),
-    ):
-        if config.get(key, expected) not in (expected, None):
+    for port in asdict(as_record(config, _Ports, where)).values():
+        if port not in ("sentence_embedding", None):
             raise InputError(
-                f"the model's {name} module works on {config[key]!r}; only {expected!r} is "
-                "supported"
+                f"{where}: a module that works on {port[:100]!r} is not supported; expected "
+                "'sentence_embedding'"
             )
+    kind = STEPS[name]
+    settings = as_record(config, kind.config, where)
     try:
-        step: nn.Module = STEPS[name](config)
-        step.load_state_dict({key: value.to(torch.float32) for key, value in weights.items()})
-    except KeyError as error:
-        raise InputError(f"the model's {name} module lacks the setting {error}") from error
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a setting of the model's {name} module is wrong: {error}") from error
+        # Without memory of its own, which the settings might ask far too much of.
+        with torch.device("meta"):
+            step = kind.build(settings, where)
+        tensors = {key: value.to(torch.float32, copy=True) for key, value in weights.items()}
+        step.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"the weights of the model's {name} module do not fit: {reason}"
+            f"the weights of the model's {name} module do not fit its settings in {where}: {reason}"
         ) from error
     return step

@@ -22,6 +22,7 @@ from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.postprocess import Normalize
 from sbertkit.encoder.prompts import Prompts, prompts_of_model
+from sbertkit.encoder.refusal import library_errors
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
@@ -246,7 +247,13 @@ class TorchSource:
 
 def load_torch_encoder(options: LoadOptions, *, trust_remote_code: bool = False) -> Encoder:
     """The encoder of a model's own weights; see `Encoder.load`."""
-    declared = read_model_folder(resolve_model(options.model, options.revision))
+    folder = resolve_model(options.model, options.revision)
+    with library_errors(f"the model in {folder} cannot be loaded"):
+        return _read_encoder(options, folder, trust_remote_code=trust_remote_code)
+
+
+def _read_encoder(options: LoadOptions, folder: Path, *, trust_remote_code: bool) -> Encoder:
+    declared = read_model_folder(folder)
     transformer = load_transformer(declared.transformer, trust_remote_code=trust_remote_code)
     if declared.lower_case:
         lower_casing(transformer.tokenizer)

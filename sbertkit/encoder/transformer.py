@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
+from sbertkit.encoder.layout import read_object
+from sbertkit.encoder.weights import built_within, weight_sizes
 from sbertkit.errors import InputError
+from sbertkit.files import DOCUMENT_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -29,18 +30,12 @@ _ENCODER_CLASSES = {
 }
 """Model types whose text encoder is not what AutoModel gives."""
 
-_LOADING_ERRORS = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    ImportError,
-    SafetensorError,
-    StrictDataclassError,
-)
-"""What the libraries raise for files that are cut, damaged or of an unknown kind."""
+_LARGEST = {"layer": 1_000, "label": 100_000}
+"""Limits of whole numbers in config.json by a part of their name: the library makes lists of that
+length, and runs one layer that often, whatever the weights are."""
+
+_DOCUMENTS = ("*.json", "*.txt", "*.model", "*.jinja")
+"""Files that the library reads whole."""
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tekken.json")
 
@@ -64,13 +59,15 @@ class Transformer:
     def layer_count(self) -> int:
         """Number of layers, as hidden states are counted."""
         config = self.model.config
-        return int(getattr(config, "num_hidden_layers", None) or config.num_layers)
+        layers = getattr(config, "num_hidden_layers", None)
+        return int(config.num_layers if layers is None else layers)
 
     @property
     def hidden_size(self) -> int:
         """Size of a token vector."""
         config = self.model.config
-        return int(getattr(config, "hidden_size", None) or config.d_model)
+        size = getattr(config, "hidden_size", None)
+        return int(config.d_model if size is None else size)
 
     @property
     def takes_types(self) -> bool:
@@ -112,15 +109,16 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
 
     Raises:
         InputError: The folder is no such model, its weights are not in safetensors or do not fit.
+        Exception: What the library raises for files that are damaged.
     """
-    try:
-        with quiet_transformers():
-            config = transformers.AutoConfig.from_pretrained(
-                folder, trust_remote_code=trust_remote_code, local_files_only=True
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder, trust_remote_code=trust_remote_code, local_files_only=True
-            )
+    _check_documents(folder)
+    sizes = weight_sizes(folder)
+    with quiet_transformers():
+        config = _read_config(folder, trust_remote_code=trust_remote_code)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=trust_remote_code, local_files_only=True
+        )
+        with built_within(sizes, folder):
             model, info = _model_class(config).from_pretrained(
                 folder,
                 dtype=torch.float32,
@@ -129,15 +127,70 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
                 output_loading_info=True,
                 trust_remote_code=trust_remote_code,
                 local_files_only=True,
+                # The config may name code on the hub, which would be fetched and run.
+                attn_implementation=None,
+                experts_implementation=None,
                 **_full_attention(config, folder),
             )
-    except _LOADING_ERRORS as error:
-        raise InputError(_refusal(folder, error)) from error
-    _check_tokenizer_files(tokenizer, folder)
+    _check_tokenizer(tokenizer, folder)
+    _check_token_ids(tokenizer, model, folder)
     model.eval()
     model.requires_grad_(requires_grad=False)
     mismatched = {name for name, *_ in info["mismatched_keys"]}
     return Transformer(model, tokenizer, frozenset(info["missing_keys"]) | mismatched)
+
+
+def _check_documents(folder: Path) -> None:
+    """Refuses what is no model folder, or has files that cost far more memory than any model's."""
+    if not (folder / "config.json").is_file():
+        raise InputError(
+            f"{folder} is not a model folder: expected a config.json in it; "
+            "pass a sentence-transformers or Hugging Face folder"
+        )
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"{folder} has an adapter (adapter_config.json), which is not supported; "
+            "merge it into the model with peft's merge_and_unload"
+        )
+    for pattern in _DOCUMENTS:
+        for path in folder.glob(pattern):
+            size = path.stat().st_size if path.is_file() else 0
+            if size > DOCUMENT_BYTES:
+                raise InputError(f"{path} has {size:,} bytes; expected at most {DOCUMENT_BYTES:,}")
+
+
+def _read_config(folder: Path, *, trust_remote_code: bool) -> Any:
+    """The library's config, once its content is known to ask for nothing unbounded or foreign."""
+    path = folder / "config.json"
+    content = read_object(path)
+    _check_config(content, path)
+    try:
+        return transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=trust_remote_code, local_files_only=True
+        )
+    except ValueError as error:
+        if "trust_remote_code" not in str(error):
+            raise
+        raise InputError(
+            f"the model in {folder} runs code of its own; allow it with trust_remote_code=True "
+            "(--trust-remote-code)"
+        ) from error
+
+
+def _check_config(content: Mapping[str, Any], path: Path) -> None:
+    if content.get("quantization_config") is not None:
+        raise InputError(
+            f"{path}: quantized weights are not supported; get the model in float32, float16 or "
+            "bfloat16 and choose a precision (--precision)"
+        )
+    for key, value in content.items():
+        if key in ("_attn_implementation", "_experts_implementation") and value is not None:
+            raise InputError(f"{path}: {key} is for the library's own use; remove it")
+        for part, largest in _LARGEST.items():
+            if part in key and isinstance(value, int) and value > largest:
+                raise InputError(f"{path}: {key} is {value:,}; expected at most {largest:,}")
+        if isinstance(value, Mapping):  # the config of a part, as of CLIP's text encoder
+            _check_config(value, path)
 
 
 def _model_class(config: Any) -> Any:
@@ -161,8 +214,13 @@ def _full_attention(config: Any, folder: Path) -> dict[str, str]:
     return {"attention_type": "original_full"}
 
 
-def _check_tokenizer_files(tokenizer: Any, folder: Path) -> None:
+def _check_tokenizer(tokenizer: Any, folder: Path) -> None:
     """Refuses a folder without vocabulary: the library would make one of special tokens alone."""
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise InputError(
+            f"{folder} has a {type(tokenizer).__name__} for a tokenizer; check tokenizer_class in "
+            "tokenizer_config.json"
+        )
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         return  # written in Python; some need no file
     names = {*_TOKENIZER_FILES, *type(tokenizer).vocab_files_names.values()}
@@ -173,24 +231,17 @@ def _check_tokenizer_files(tokenizer: Any, folder: Path) -> None:
         )
 
 
-def _refusal(folder: Path, error: Exception) -> str:
-    if not (folder / "config.json").is_file():
-        return (
-            f"{folder} is not a model folder: expected a config.json in it; "
-            "pass a sentence-transformers or Hugging Face folder"
+def _check_token_ids(tokenizer: Any, model: Any, folder: Path) -> None:
+    """Refuses a tokenizer of another model, whose ids have no row in the embedding table."""
+    table = model.get_input_embeddings()
+    if not isinstance(table, nn.Embedding):
+        return
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= table.num_embeddings:
+        raise InputError(
+            f"the tokenizer in {folder} has ids up to {largest}, and the model has "
+            f"embeddings for {table.num_embeddings}; copy the tokenizer files of the model into it"
         )
-    if not list(folder.glob("*.safetensors")):
-        return (
-            f"{folder} has no *.safetensors file, the only weight format that is read; "
-            "convert the weights with safetensors.torch.save_model"
-        )
-    reason = " ".join(str(error).split())
-    if "trust_remote_code" in reason:
-        return (
-            f"the model in {folder} runs code of its own; allow it with trust_remote_code=True "
-            "(--trust-remote-code)"
-        )
-    return f"the model in {folder} cannot be loaded: {reason[:300]}"
 
 
 @contextmanager

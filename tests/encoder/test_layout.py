@@ -73,7 +73,7 @@ def test_each_pooling_flag_and_each_pooling_mode_is_read(
         ({"pooling_mode": ["mean", "max"]}, "expected one pooling mode, found 2"),
         ({"word_embedding_dimension": 32}, "expected one pooling mode, found 0"),
         ({"pooling_mode": "mean", "include_prompt": False}, "leaves the prompt out"),
-        ([], "expected a JSON object"),
+        ([], "Expected `object`, got `array`"),
     ],
 )
 def test_other_poolings_are_refused(declared: Path, config: Any, message: str) -> None:
@@ -110,7 +110,7 @@ def test_modules_in_another_order_or_place_are_refused(
     declared: Path, entries: list[tuple[str, str]]
 ) -> None:
     tiny_models.write_modules(declared, entries)
-    with pytest.raises(InputError, match=r"module [0-9] (is|points)"):
+    with pytest.raises(InputError, match=r"module [0-9] is|expected a path inside the folder"):
         Encoder.load(declared)
 
 
@@ -134,7 +134,7 @@ def test_a_cut_weight_file_of_a_step_is_refused(tiny_copy: Callable[..., Path]) 
     folder = tiny_models.declare(tiny_copy(), "Dense")
     path = folder / "2_Dense" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(InputError, match=r"2_Dense.model\.safetensors cannot be read"):
+    with pytest.raises(InputError, match=r"2_Dense.model\.safetensors cannot be loaded"):
         Encoder.load(folder)
 
 

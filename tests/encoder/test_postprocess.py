@@ -88,9 +88,9 @@ def test_half_precision_weights_compute_in_single() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"out_features": 3}, "lacks the setting 'in_features'"),
+        ({"out_features": 3}, "missing required field `in_features`"),
         ({"in_features": 4, "out_features": 3}, "do not fit"),
-        ({"in_features": "two", "out_features": 3}, "setting .* is wrong"),
+        ({"in_features": "two", "out_features": 3}, r"got `str` - at `\$\.in_features`"),
         ({"in_features": 2, "out_features": 3, "use_residual": True}, "residual"),
         (
             {"in_features": 2, "out_features": 3, "activation_function": "torch.nn.PReLU"},
