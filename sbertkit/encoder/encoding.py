@@ -133,6 +133,9 @@ class EncodingRun:
             warn: Say at the end, once, what would otherwise pass unseen.
         """
         started = time.perf_counter()
+        if length_of(texts) is not None and not isinstance(texts, Iterator):
+            for row, text in enumerate(_rows_of(texts), self.account.rows):
+                self._checked(text, row)  # before any of them costs time
         if total is None:
             total = length_of(texts)
         self._tokens_before = self.account.tokens
@@ -168,18 +171,28 @@ class EncodingRun:
         if pool.texts:
             yield pool
 
-    def _clean(self, text: object, row: int, account: Account) -> str:
-        if hasattr(text, "as_py"):  # a row of an Arrow column
-            text = text.as_py()
+    def _checked(self, text: object, row: int) -> str:
+        """The text of a row.
+
+        Raises:
+            InputError: A blank query.
+            InputTypeError: No text.
+        """
         if not isinstance(text, str):
+            if hasattr(text, "as_py"):  # a row of an Arrow column
+                return self._checked(text.as_py(), row)
             raise InputTypeError(
                 f"row {row}: expected a string, found {type(text).__name__}"
                 + (f" ({text!r})" if isinstance(text, float) or text is None else "")
                 + "; every row must be a text"
             )
+        if not self._settings.blank_allowed and is_blank(text):
+            raise InputError(f"row {row}: the query is blank; give it some words")
+        return text
+
+    def _clean(self, row_text: object, row: int, account: Account) -> str:
+        text = self._checked(row_text, row)
         if is_blank(text):
-            if not self._settings.blank_allowed:
-                raise InputError(f"row {row}: the query is blank; give it some words")
             account.blank.append(row)
             return self._settings.prompt
         if has_surrogates(text):

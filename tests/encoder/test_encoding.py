@@ -346,3 +346,27 @@ def test_progress_goes_to_standard_error_and_only_when_asked(
     tiny_encoder.encode(["a"] * 10)
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize("of", [list, tuple, lambda rows: np.array(rows, dtype=object)])
+@pytest.mark.parametrize("wrong", [3, None, float("nan"), b"a"])
+def test_a_list_is_checked_to_its_end_before_the_model_is_called(
+    tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch, of: Callable[[Any], Any], wrong: Any
+) -> None:
+    calls: list[int] = []
+    backend = tiny_encoder._source.backend
+
+    def counted(encoder: Encoder, texts: int) -> Any:
+        calls.append(texts)
+        return backend(encoder, texts)
+
+    monkeypatch.setattr(tiny_encoder._source, "backend", counted)
+    monkeypatch.setattr("sbertkit.encoder.encoding._POOL_TEXTS", 10)
+    with pytest.raises(InputTypeError, match=r"^row 40: expected a string, found"):
+        tiny_encoder.encode(of(["a"] * 40 + [wrong]))
+    with pytest.raises(InputError, match=r"^row 40: the query is blank"):
+        tiny_encoder.encode(of(["a"] * 40 + [" "]), kind="query")
+    assert calls == []
+    with pytest.raises(InputTypeError, match=r"^row 40"):
+        tiny_encoder.encode(iter(["a"] * 40 + [wrong]))
+    assert calls
