@@ -17,6 +17,8 @@ _BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 """SHA-256 of the published model.safetensors of sentence-transformers/all-MiniLM-L6-v2."""
 
 _ORGANIZATION = "sentence-transformers"
+_BUNDLED_NAMES = (BUNDLED_NAME, f"{_ORGANIZATION}/{BUNDLED_NAME}")
+_HUB_NAME = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)?")
 _WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py"]
 _UNWANTED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*/onnx/*"]
 
@@ -32,18 +34,34 @@ def resolve_model(name: str, revision: str | None = None) -> Path:
     folder = Path(name)
     with suppress(OSError):  # a name too long for a path
         if folder.is_dir():
+            _check_meant(folder, name)
             return folder
         if folder.exists():
             raise InputError(f"{name} is a file; expected a model folder or a hub name")
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+    if not _HUB_NAME.fullmatch(name):
         raise InputError(
             f"there is no model folder {name!r}, and it is no hub name either; check the path"
         )
-    if name in (BUNDLED_NAME, f"{_ORGANIZATION}/{BUNDLED_NAME}") and revision is None:
+    if name in _BUNDLED_NAMES and revision is None:
         bundled = _bundled_folder()
         if bundled is not None:
             return bundled
     return _from_hub(name, revision)
+
+
+def _check_meant(folder: Path, name: str) -> None:
+    """Refuses a folder that is no model and only happens to have the name of one.
+
+    Raises:
+        InputError: Such a folder.
+    """
+    if any((folder / file).is_file() for file in ("modules.json", "config.json")):
+        return
+    if _HUB_NAME.fullmatch(name):
+        raise InputError(
+            f"the folder {folder.absolute()} has no config.json, so it is not a model folder; if "
+            f"the model {name!r} of the hub is meant, move the folder away or work in another one"
+        )
 
 
 def _bundled_folder() -> Path | None:

@@ -64,6 +64,7 @@ def test_the_bundled_model_is_found_by_both_its_names(cache: Path, name: str) ->
 
 def test_a_folder_of_the_name_comes_before_the_bundled_model(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    (tmp_path / "all-MiniLM-L6-v2" / "config.json").write_text("{}")
     assert resolve_model("all-MiniLM-L6-v2") == Path("all-MiniLM-L6-v2")
 
 
@@ -224,3 +225,17 @@ def test_a_cached_snapshot_without_weights_is_completed_from_the_hub_or_named(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert resolve_model("some-body/model") == tiny_bert != snapshot
+
+
+@pytest.mark.parametrize(
+    "name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "bert-base", "a/b"]
+)
+def test_a_folder_that_only_has_the_name_of_a_model_is_said_to_be_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(InputError, match=rf"{tmp_path / name} has no .* move the folder away"):
+        resolve_model(name)
+    (tmp_path / name / "config.json").write_text("{}")
+    assert resolve_model(name) == Path(name)
