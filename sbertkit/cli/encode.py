@@ -116,4 +116,6 @@ def _sides(first: str, second: str) -> tuple[list[str], list[str]]:
             f"{first} has {len(left)} lines and {second} has {len(right)}; "
             "files are compared line by line and need as many"
         )
+    if not left:
+        raise InputError(f"{first} and {second} have no lines; expected texts to compare")
     return left, right

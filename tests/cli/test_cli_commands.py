@@ -278,6 +278,11 @@ def test_similarity_of_texts_and_of_files(
     second.write_text("only one\n")
     assert run("similarity", first, second, "--model", model).status == 1
     assert run("similarity", first, "a text", "--model", model).status == 1
+    for path in (first, second):
+        path.write_text("")
+    ran = run("similarity", first, second, "--model", model)
+    assert ran.status == 1
+    assert "have no lines" in ran.err
 
 
 def test_eval_sts_prints_a_table_and_writes_strict_json(
