@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,10 @@ class Source(Protocol):
         """What it computes in."""
         ...
 
+    def check_limit(self, encoder: "Encoder", /, limit: int) -> None:
+        """Refuses a token limit that it cannot have."""
+        ...
+
     def graph_folder(self, encoder: "Encoder", /) -> Path:
         """See `Encoder.graph_folder`."""
         ...
@@ -79,7 +84,6 @@ class Encoder:
         options: What it was loaded with, enough to load it again.
         tokenizer: Its tokenizer.
         prompts: What is put before queries and documents.
-        max_tokens: Tokens a text may have, special tokens and prompt counted; ``None``: no limit.
         dim: Size of a vector.
         padder: Builds its padded batches.
     """
@@ -98,7 +102,7 @@ class Encoder:
         self.tokenizer = tokenizer
         self.padder = padder
         self.prompts = prompts
-        self.max_tokens = max_tokens
+        self._max_tokens = max_tokens
         self.dim = source.dim
         self._source = source
 
@@ -166,6 +170,27 @@ class Encoder:
         )
 
     @property
+    def max_tokens(self) -> int | None:
+        """Tokens a text may have, special tokens and prompt counted; ``None``: no limit.
+
+        Setting it changes the fingerprint, as loading with another limit does.
+
+        Raises:
+            InputError: More than the model has positions, no room beside the special tokens, or
+                another limit for an exported graph.
+            InputTypeError: Set to something else than a whole number.
+        """
+        return self._max_tokens
+
+    @max_tokens.setter
+    def max_tokens(self, limit: int | None) -> None:
+        limit = whole_number("max_tokens", limit)
+        self._source.check_limit(self, limit)
+        self._max_tokens = limit
+        self.options = replace(self.options, max_tokens=limit)
+        self.__dict__.pop("fingerprint", None)
+
+    @property
     def pooling(self) -> str:
         """Name of the pooling."""
         return self._source.pooling
@@ -202,6 +227,15 @@ class Encoder:
             InputError: It is an exported graph.
         """
         return self._torch_source().transformer
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the model's config_sentence_transformers.json has, also what is not used here.
+
+        Raises:
+            InputError: It is an exported graph.
+        """
+        return self._torch_source().settings
 
     @property
     def contributing(self) -> "dict[str, torch.Tensor]":
@@ -418,7 +452,11 @@ def _name_of(model: object) -> str:
 
 
 def _holds_numbers(rows: object) -> bool:
-    """Whether rows are vectors, not texts: an array of numbers, or a list that begins with one."""
+    """Whether rows are vectors: an array of numbers, or a list with neither text nor gap."""
     if hasattr(rows, "__array__"):
         return np.asarray(rows).dtype.kind in "fiu"
-    return isinstance(rows, Sequence) and len(rows) > 0 and not isinstance(rows[0], str)
+    return (
+        isinstance(rows, Sequence)
+        and len(rows) > 0
+        and not any(row is None or isinstance(row, str) for row in rows)
+    )

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sbertkit.encoder.postprocess import STEPS, build_step
+from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.refusal import library_errors
 from sbertkit.encoder.weights import tensor_shapes
 from sbertkit.errors import InputError
@@ -68,15 +69,6 @@ class _LayersConfig:
     layer_start: Count = _DEFAULT_LAYER_START
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What is read of config_sentence_transformers.json."""
-
-    prompts: dict[str, str | None] | None = None
-    default_prompt_name: str | None = None
-    similarity_fn_name: str | None = None
-
-
 @dataclass(slots=True)
 class ModelFolder:
     """What a folder says about itself.
@@ -101,7 +93,7 @@ class ModelFolder:
     max_tokens: int | None = None
     lower_case: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
-    declared: Declared = Declared()
+    declared: Declared = field(default_factory=Declared)
 
 
 def read_model_folder(folder: Path) -> ModelFolder:

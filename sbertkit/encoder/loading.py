@@ -11,6 +11,7 @@ from sbertkit.encoder.layout import ModelFolder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling, pooling_of_published
 from sbertkit.encoder.postprocess import Normalize
+from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer
 from sbertkit.errors import InputError
@@ -18,6 +19,11 @@ from sbertkit.errors import InputError
 logger = logging.getLogger(__name__)
 
 _DEFAULT_POOLING = "mean"
+_COSINE = (None, "cosine")
+_SAME_ORDER = (*_COSINE, "dot", "euclidean")
+"""Similarities of vectors of unit length that order as the cosine does."""
+_MAX_LENGTH = 1_000_000
+"""What a tokenizer declares beyond that stands for "not known"; transformers writes 1e30."""
 
 
 def choose_pooling(
@@ -42,17 +48,26 @@ def choose_pooling(
 
 
 def choose_steps(options: LoadOptions, declared: ModelFolder) -> list[nn.Module]:
-    """The declared post-processing, with normalization at its end as asked for."""
+    """The declared post-processing, with one normalization at its end or none, as asked for."""
     steps = list(declared.steps)
-    ends_normalized = bool(steps) and isinstance(steps[-1], Normalize)
+    while steps and isinstance(steps[-1], Normalize):
+        steps.pop()
     wanted = options.normalize
     if wanted is None:
-        wanted = ends_normalized if declared.declares_modules else True
-    if wanted and not ends_normalized:
-        steps.append(Normalize())
-    elif not wanted and ends_normalized:
-        steps.pop()
-    return steps
+        wanted = len(steps) < len(declared.steps) or not declared.declares_modules
+    return [*steps, Normalize()] if wanted else steps
+
+
+def check_similarity(options: LoadOptions, declared: Declared, *, normalizes: bool) -> None:
+    """Warns where the model declares a similarity that orders otherwise than the cosine."""
+    name = declared.similarity_fn_name
+    if options.normalize is None and name not in (_SAME_ORDER if normalizes else _COSINE):
+        logger.warning(
+            "%s declares the similarity %r, which orders otherwise than the cosine that sbertkit "
+            "searches and scores by",
+            options.model,
+            name,
+        )
 
 
 def choose_limit(
@@ -63,24 +78,15 @@ def choose_limit(
     Raises:
         InputError: More than the position table holds, or no room beside the special tokens.
     """
+    if options.max_tokens is not None:
+        check_limit(options.max_tokens, options.model, transformer, tokenizer)
+        return options.max_tokens
     table = transformer.position_limit
     special = len(tokenizer.special)
-    if options.max_tokens is not None:
-        if table is not None and options.max_tokens > table:
-            raise InputError(
-                f"max_tokens {options.max_tokens} is more than the {table} positions of "
-                f"{options.model}; choose at most {table}"
-            )
-        if options.max_tokens <= special:
-            raise InputError(
-                f"max_tokens {options.max_tokens} leaves no room for text beside {special} special "
-                f"tokens; choose at least {special + 1}"
-            )
-        return options.max_tokens
     limit = declared.max_tokens
     if limit is None:
-        own = int(transformer.tokenizer.model_max_length)
-        limit = own if own < 1_000_000 else None  # transformers writes 1e30 for "not known"
+        length = transformer.tokenizer.model_max_length
+        limit = int(length) if length < _MAX_LENGTH else None
     if limit is not None and limit <= special:
         raise InputError(
             f"{options.model} declares a limit of {limit} tokens, which leaves no room for text "
@@ -97,6 +103,26 @@ def choose_limit(
             table,
         )
     return table if limit is None else min(limit, table)
+
+
+def check_limit(limit: int, model: str, transformer: Transformer, tokenizer: Tokenizer) -> None:
+    """Refuses a limit that a model cannot have.
+
+    Raises:
+        InputError: More than the position table holds, or no room beside the special tokens.
+    """
+    table = transformer.position_limit
+    special = len(tokenizer.special)
+    if table is not None and limit > table:
+        raise InputError(
+            f"max_tokens {limit} is more than the {table} positions of {model}; "
+            f"choose at most {table}"
+        )
+    if limit <= special:
+        raise InputError(
+            f"max_tokens {limit} leaves no room for text beside {special} special tokens; "
+            f"choose at least {special + 1}"
+        )
 
 
 def lower_casing(tokenizer: Any) -> None:

@@ -3,7 +3,8 @@
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from sbertkit.errors import InputError, InputTypeError
 
@@ -18,6 +19,21 @@ class Prompts(NamedTuple):
 
     query: str = ""
     document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is read of a model's config_sentence_transformers.json.
+
+    Attributes:
+        prompts: By their names; an empty one is a statement, ``None`` is not.
+        default_prompt_name: Which of them goes before a text that none is named for.
+        similarity_fn_name: How vectors are compared.
+    """
+
+    prompts: dict[str, str | None] | None = None
+    default_prompt_name: str | None = None
+    similarity_fn_name: str | None = None
 
 
 class _KnownPrompts(NamedTuple):
@@ -62,30 +78,30 @@ def prompts_from(given: Mapping[str, str]) -> Prompts:
     return Prompts(**given)
 
 
-def prompts_of_model(name: str, config: Mapping[str, Any]) -> Prompts:
-    """Prompts that the folder's configuration declares, else those known for the model's name.
+def prompts_of_model(name: str, declared: Declared) -> Prompts:
+    """Prompts that a model declares, else those known for its name.
 
     Args:
         name: The model's name or path, of which the last part is looked up.
-        config: The content of config_sentence_transformers.json.
+        declared: What it declares.
 
     Raises:
-        InputError: What it declares are no prompts.
+        InputError: The default prompt is none of its prompts.
     """
-    declared = _declared_prompts(name, config)
-    default_name = config.get("default_prompt_name")
-    if default_name is not None and default_name not in declared:
+    prompts = declared.prompts or {}
+    default_name = declared.default_prompt_name
+    if default_name is not None and default_name not in prompts:
         raise InputError(
             f"{name}: config_sentence_transformers.json names the default prompt {default_name!r}, "
-            f"but has prompts for {', '.join(declared) or 'nothing'} only"
+            f"but has prompts for {', '.join(prompts) or 'nothing'} only"
         )
-    default = declared[default_name] if default_name is not None else ""
-    query = _first(declared, _QUERY_NAMES)
-    document = _first(declared, _DOCUMENT_NAMES)
-    if query or document or default:
-        return Prompts(query or default, document or default)
-    if declared:  # declared empty on purpose
-        return Prompts()
+    if prompts:
+        default = "" if default_name is None else prompts[default_name] or ""
+        query = _first(prompts, _QUERY_NAMES)
+        document = _first(prompts, _DOCUMENT_NAMES)
+        return Prompts(
+            default if query is None else query, default if document is None else document
+        )
     last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
     for known in _KNOWN:
         if known.pattern.fullmatch(last):
@@ -99,17 +115,6 @@ def prompts_of_model(name: str, config: Mapping[str, Any]) -> Prompts:
     return Prompts()
 
 
-def _declared_prompts(name: str, config: Mapping[str, Any]) -> dict[str, str]:
-    declared = config.get("prompts") or {}
-    if not isinstance(declared, Mapping) or not all(
-        isinstance(prompt, str | None) for prompt in declared.values()
-    ):
-        raise InputError(
-            f"{name}: config_sentence_transformers.json must map prompt names to strings, "
-            f"found {declared!r}"
-        )
-    return {key: prompt or "" for key, prompt in declared.items()}
-
-
-def _first(declared: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((declared[name] for name in names if declared.get(name)), "")
+def _first(prompts: Mapping[str, str | None], names: tuple[str, ...]) -> str | None:
+    """The first prompt that is declared under one of the names; an empty one counts."""
+    return next((prompts[name] for name in names if prompts.get(name) is not None), None)

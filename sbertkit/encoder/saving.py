@@ -181,19 +181,30 @@ def _write_tokenizer(encoder: "Encoder", folder: Path) -> None:
 
 
 def _write_settings(encoder: "Encoder", folder: Path) -> None:
-    _write_json(
-        folder / "sentence_bert_config.json",
-        {"max_seq_length": encoder.max_tokens, "do_lower_case": False},
-    )
-    prompts = encoder.prompts._asdict()
+    transformer: dict[str, Any] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
+    tokenizer = encoder.tokenizer.hf
+    if not (tokenizer.pad_token or tokenizer.eos_token or tokenizer.unk_token):
+        # sentence-transformers does not batch without one. In the tokenizer's own files it would
+        # become a special token, and texts and fingerprint others; a long one is in few texts.
+        transformer["tokenizer_args"] = {"pad_token": max(tokenizer.get_vocab(), key=_longest)}
+    _write_json(folder / "sentence_bert_config.json", transformer)
+    declared = encoder.settings
+    default = declared.get("default_prompt_name")
+    if default is None or encoder.options.prompts is not None:
+        default = "document" if encoder.prompts.document else None
     _write_json(
         folder / "config_sentence_transformers.json",
         {
-            "prompts": prompts,
-            "default_prompt_name": "document" if encoder.prompts.document else None,
             "similarity_fn_name": "cosine",
+            **declared,
+            "prompts": {**(declared.get("prompts") or {}), **encoder.prompts._asdict()},
+            "default_prompt_name": default,
         },
     )
+
+
+def _longest(token: str) -> tuple[int, str]:
+    return len(token), token
 
 
 def _write_pooling(encoder: "Encoder", folder: Path) -> list[str]:

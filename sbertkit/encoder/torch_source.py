@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,14 @@ from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.fingerprint import fingerprint
 from sbertkit.encoder.layout import read_model_folder
-from sbertkit.encoder.loading import choose_limit, choose_pooling, choose_steps, lower_casing
+from sbertkit.encoder.loading import (
+    check_limit,
+    check_similarity,
+    choose_limit,
+    choose_pooling,
+    choose_steps,
+    lower_casing,
+)
 from sbertkit.encoder.network import Network
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling
@@ -43,10 +50,18 @@ class TorchSource:
         transformer: The encoder below it.
         network: From token ids to vectors, in float32.
         dim: Size of a vector.
+        settings: What config_sentence_transformers.json of the model's folder has.
     """
 
-    def __init__(self, transformer: Transformer, network: Network, options: LoadOptions) -> None:
+    def __init__(
+        self,
+        transformer: Transformer,
+        network: Network,
+        options: LoadOptions,
+        settings: Mapping[str, Any],
+    ) -> None:
         self.transformer = transformer
+        self.settings = settings
         self.network = network
         self.dim = network.dim
         self._options = options
@@ -155,6 +170,14 @@ class TorchSource:
                 self._torch = TorchBackend(self.network, self._device, self.precision(encoder))
             return self._torch
 
+    def check_limit(self, encoder: Encoder, limit: int) -> None:
+        """Refuses a token limit that the model cannot have.
+
+        Raises:
+            InputError: Such a limit.
+        """
+        check_limit(limit, self._options.model, self.transformer, encoder.tokenizer)
+
     def graph_folder(self, encoder: Encoder) -> Path:
         """See `Encoder.graph_folder`."""
         from sbertkit.encoder.graphs.cache import cached_folder
@@ -261,15 +284,18 @@ def _read_encoder(options: LoadOptions, folder: Path, *, trust_remote_code: bool
     tokenizer = Tokenizer(transformer.tokenizer, append_end=pooling.name == "eos")
     prompts = options.prompts
     if prompts is None:
-        prompts = prompts_of_model(options.model, declared.settings)
-    return _assemble(
+        prompts = prompts_of_model(options.model, declared.declared)
+    encoder = _assemble(
         transformer,
         Network(transformer, pooling, choose_steps(options, declared)),
         tokenizer,
         options,
         prompts,
         choose_limit(options, declared, transformer, tokenizer),
+        declared.settings,
     )
+    check_similarity(options, declared.declared, normalizes=encoder.normalizes)
+    return encoder
 
 
 def variant_of(encoder: Encoder, pooling: Pooling, steps: Sequence[nn.Module]) -> Encoder:
@@ -282,6 +308,7 @@ def variant_of(encoder: Encoder, pooling: Pooling, steps: Sequence[nn.Module]) -
         encoder.options,
         encoder.prompts,
         encoder.max_tokens,
+        encoder.settings,
     )
 
 
@@ -292,8 +319,9 @@ def _assemble(
     options: LoadOptions,
     prompts: Prompts,
     max_tokens: int | None,
+    settings: Mapping[str, Any],
 ) -> Encoder:
-    source = TorchSource(transformer, network, options)
+    source = TorchSource(transformer, network, options, settings)
     padder = Padder(
         tokenizer.pad_id,
         "left" if transformer.pads_left else "right",

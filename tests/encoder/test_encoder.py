@@ -199,7 +199,9 @@ def test_similarity_of_a_zero_vector_is_0(tiny_encoder: Encoder) -> None:
         (np.zeros((2, 2, 32)), InputError),
         ([[1.0, 2.0], [3.0]], InputError),
         (["a", 3], InputTypeError),
-        ([3, "a"], InputError),
+        ([3, "a"], InputTypeError),
+        ([float("nan"), "a"], InputTypeError),
+        ([None, None], InputTypeError),
     ],
 )
 def test_what_is_neither_texts_nor_vectors_has_no_similarity(
@@ -270,3 +272,33 @@ def test_a_column_of_arrow_is_encoded(tiny_encoder: Encoder) -> None:
         np.testing.assert_array_equal(tiny_encoder.encode(column), tiny_encoder.encode(texts))
     with pytest.raises(InputTypeError, match="row 1: expected a string, found NoneType"):
         tiny_encoder.encode(pyarrow.array(["salt", None]))
+
+
+def test_a_limit_set_later_is_that_of_loading_with_it(tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean")
+    expected = Encoder.load(tiny_bert, pooling="mean", max_tokens=9)
+    before = encoder.fingerprint
+    encoder.max_tokens = 9
+    assert encoder.fingerprint == expected.fingerprint != before
+    assert encoder.options == expected.options
+    text = "a text of more tokens than that"
+    assert np.array_equal(encoder.encode(text), expected.encode(text))
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [
+        (65, InputError),
+        (2, InputError),
+        (0, InputError),
+        (None, InputTypeError),
+        (9.0, InputTypeError),
+    ],
+)
+def test_a_limit_that_the_model_cannot_have_is_refused(
+    tiny_bert: Path, limit: Any, error: type[Exception]
+) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean")
+    with pytest.raises(error, match="max_tokens"):
+        encoder.max_tokens = limit
+    assert encoder.max_tokens == 64

@@ -192,3 +192,41 @@ def test_lower_casing_equals_plain_sentence_transformers(
         tiny_models.edit_json(folder / "tokenizer_config.json", pad_token="<|endoftext|>")
     texts = ["Two BAKERS", "ΟΔΟΣ και ÉCOLE", "İstanbul"]
     assert abs(Encoder.load(folder).encode(texts) - plain(folder).encode(texts)).max() <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "modules", [("Normalize", "Normalize"), ("Dense", "Normalize", "Normalize")]
+)
+def test_several_normalizations_at_the_end_are_one(
+    tiny_copy: Callable[..., Path], modules: tuple[str, ...]
+) -> None:
+    folder = tiny_models.declare(tiny_copy(), *modules)
+    assert [type(step).__name__ for step in Encoder.load(folder).steps] == list(modules[:-1])
+    plain = Encoder.load(folder, normalize=False)
+    assert not plain.normalizes
+    assert [type(step).__name__ for step in plain.steps] == list(modules[:-2])
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan", None])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_similarity_that_orders_otherwise_is_reported_once(
+    tiny_copy: Callable[..., Path],
+    caplog: pytest.LogCaptureFixture,
+    name: str | None,
+    normalized: bool,
+) -> None:
+    folder = tiny_models.declare(tiny_copy(), *(["Normalize"] if normalized else []))
+    tiny_models.edit_json(folder / "config_sentence_transformers.json", similarity_fn_name=name)
+    encoder = Encoder.load(folder)
+    encoder.encode(["a"])
+    encoder.variant(encoder.network.pooling, encoder.steps)
+    same = (None, "cosine", "dot", "euclidean") if normalized else (None, "cosine")
+    expected = (
+        []
+        if name in same
+        else [
+            f"{folder} declares the similarity {name!r}, which orders otherwise than the cosine "
+            "that sbertkit searches and scores by"
+        ]
+    )
+    assert said(caplog) == expected

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sbertkit.encoder.prompts import Prompts, prompts_from, prompts_of_model
+from sbertkit.encoder.prompts import Declared, Prompts, prompts_from, prompts_of_model
 from sbertkit.errors import InputError, InputTypeError
 
 
@@ -27,12 +27,21 @@ from sbertkit.errors import InputError, InputTypeError
         ),
         ({"prompts": {"classification": "c: "}}, Prompts()),
         ({"prompts": {"query": "", "document": ""}}, Prompts()),
+        (
+            {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "query"},
+            Prompts("q: ", ""),
+        ),
+        (
+            {"prompts": {"s": "sts: ", "query": "", "passage": None}, "default_prompt_name": "s"},
+            Prompts("", "sts: "),
+        ),
+        ({"prompts": {"document": "", "passage": "p: "}}, Prompts()),
     ],
 )
 def test_declared_prompts_are_taken(
     config: dict[str, Any], expected: Prompts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert prompts_of_model("some/model", config) == expected
+    assert prompts_of_model("some/model", Declared(**config)) == expected
     assert caplog.records == []
 
 
@@ -52,7 +61,7 @@ def test_declared_prompts_are_taken(
 def test_well_known_models_get_their_prompts_and_it_is_said_once(
     name: str, expected: Prompts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert prompts_of_model(name, {}) == expected
+    assert prompts_of_model(name, Declared()) == expected
     assert len(caplog.records) == 1
     assert "pass prompts={} for none" in caplog.text
 
@@ -61,7 +70,7 @@ def test_well_known_models_get_their_prompts_and_it_is_said_once(
     "name", ["bge-m3", "e5", "my-e5-small-v2-finetuned", "e5-mistral-7b-instruct", "me5-small"]
 )
 def test_other_names_get_none(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert prompts_of_model(name, {}) == Prompts()
+    assert prompts_of_model(name, Declared()) == Prompts()
     assert caplog.records == []
 
 
@@ -69,23 +78,16 @@ def test_a_well_known_model_that_declares_empty_prompts_keeps_them_empty(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    assert prompts_of_model("e5-small", {"prompts": {"query": "", "document": ""}}) == Prompts()
+    assert prompts_of_model("e5-small", Declared({"query": "", "document": ""})) == Prompts()
     assert caplog.records == []
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"prompts": ["query: "]},
-        {"prompts": "query: "},
-        {"prompts": {"query": 3}},
-        {"prompts": {"query": "q: "}, "default_prompt_name": "absent"},
-        {"default_prompt_name": "absent"},
-    ],
-)
-def test_declarations_that_are_no_prompts_are_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"m: config_sentence_transformers\.json"):
-        prompts_of_model("m", config)
+@pytest.mark.parametrize("prompts", [{"query": "q: "}, {}, None])
+def test_a_default_prompt_that_is_not_declared_is_refused(prompts: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"m: config_sentence_transformers\.json names the default"
+    ):
+        prompts_of_model("m", Declared(prompts, "absent"))
 
 
 def test_a_caller_gives_one_prompt_or_both_or_none() -> None:

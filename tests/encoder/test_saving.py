@@ -132,6 +132,59 @@ def test_prompts_are_kept(
     assert_same(model.encode(TEXTS, prompt_name="query"), queries)
 
 
+def test_all_that_a_model_declares_is_kept(
+    tiny_copy: Callable[..., Path], tmp_path: Path, plain: Callable[[Path], Any]
+) -> None:
+    prompts = {"query": "q: ", "document": "", "clustering": "group: ", "STS": "sts: "}
+    folder = tiny_models.declare(tiny_copy(), prompts=prompts, default_prompt_name="STS")
+    settings = folder / "config_sentence_transformers.json"
+    tiny_models.edit_json(settings, similarity_fn_name="dot", made_by={"name": "us"})
+    encoder = Encoder.load(folder)
+    variant = encoder.variant(encoder.network.pooling, encoder.steps)
+    for place, saved in (("one", encoder), ("two", variant)):
+        saved.save(tmp_path / place)
+        written = tmp_path / place / "config_sentence_transformers.json"
+        assert tiny_models.read_json(written) == tiny_models.read_json(settings)
+    again, model, theirs = Encoder.load(tmp_path / "one"), plain(tmp_path / "one"), plain(folder)
+    assert again.fingerprint == encoder.fingerprint
+    assert model.similarity_fn_name == "dot"
+    for name in prompts:
+        expected = theirs.encode(TEXTS, prompt_name=name)
+        assert_same(model.encode(TEXTS, prompt_name=name), expected)
+    assert_same(again.encode(TEXTS), theirs.encode_document(TEXTS))
+    assert_same(model.encode_document(TEXTS), theirs.encode_document(TEXTS))
+    assert_same(again.encode(TEXTS, kind="query"), theirs.encode_query(TEXTS))
+
+
+def test_given_prompts_come_before_a_declared_default(
+    tiny_copy: Callable[..., Path], tmp_path: Path, plain: Callable[[Path], Any]
+) -> None:
+    folder = tiny_models.declare(tiny_copy(), prompts={"s": "sts: "}, default_prompt_name="s")
+    for number, prompts in enumerate(({}, {"document": "d: "})):
+        encoder = Encoder.load(folder, prompts=prompts)
+        saved = tmp_path / str(number)
+        encoder.save(saved)
+        assert Encoder.load(saved).prompts == encoder.prompts
+        assert_same(plain(saved).encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_a_tokenizer_without_any_special_token_batches_in_sentence_transformers(
+    tiny_copy: Callable[..., Path], tmp_path: Path, plain: Callable[[Path], Any]
+) -> None:
+    folder = tiny_copy("gpt2")
+    tokenizer = tiny_models.read_json(folder / "tokenizer.json")
+    tokenizer["added_tokens"] = []
+    tiny_models.write_json(folder / "tokenizer.json", tokenizer)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64}
+    tiny_models.write_json(folder / "tokenizer_config.json", config)
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    encoder = Encoder.load(folder, pooling="mean")
+    assert encoder.tokenizer.hf.special_tokens_map == {}
+    encoder.save(tmp_path / "saved")
+    assert Encoder.load(tmp_path / "saved").fingerprint == encoder.fingerprint
+    assert_same(plain(tmp_path / "saved").encode(TEXTS, batch_size=4), encoder.encode(TEXTS))
+
+
 def test_prompts_switched_off_stay_off(
     tiny_copy: Callable[..., Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -55,6 +55,18 @@ class GraphSource:
         """What it computes in."""
         return self._precision
 
+    def check_limit(self, _: Encoder, limit: int) -> None:
+        """Refuses another limit than that of the encoder that was exported.
+
+        Raises:
+            InputError: Another limit.
+        """
+        if limit != self._entry.max_tokens:
+            raise InputError(
+                f"{self._folder} is an exported graph with max_tokens {self._entry.max_tokens}, "
+                f"not {limit}; export the model again as it should be"
+            )
+
     def graph_folder(self, _: Encoder) -> Path:
         """Its own."""
         return self._folder
