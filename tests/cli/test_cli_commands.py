@@ -481,3 +481,18 @@ def test_a_name_that_looks_like_a_file_is_compared_with_a_warning(run: Run, mode
     ran = run("similarity", "nowhere1.txt", "nowhere2.txt", "--model", model)
     assert ran.status == 0
     assert ran.err.count("there is no file nowhere") == 2
+
+
+def test_the_largest_text_is_set_by_an_option(run: Run, model: str, tmp_path: Path) -> None:
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("short\n" + "long " * 30 + "\n")
+    out = tmp_path / "v.npy"
+    given = ("encode", corpus, "-o", out, "--model", model, "--max-text-bytes", 100)
+    ran = run(*given)
+    assert ran.status == 1
+    assert "c.txt line 2: 150 bytes, more than the 100 that a text may have" in ran.err
+    assert not out.exists()
+    ran = run(*given, "--skip-bad-lines")
+    assert (ran.status, len(np.load(out))) == (0, 1), ran.err
+    assert "1 bad line skipped (2)" in ran.err
+    assert run(*given[:-1], 0).status == 2

@@ -101,7 +101,10 @@ def _find_source(given: str | os.PathLike[str], split: str | None) -> Source:
         form = _format_of(path)
         with reading(path):
             if not Path(path).is_file():
-                raise InputError(f"{source_name(path)}: expected a regular file, found a device")
+                raise InputError(
+                    f"{source_name(path)}: expected a regular file, which is read and hashed, found"
+                    " a pipe or a device"
+                )
         return Source(path, False, (path,), form)
     files = split_files(path, split)
     return Source(path, True, tuple(files), _format_of(files[0]))
