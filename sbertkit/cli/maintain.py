@@ -74,6 +74,8 @@ def repair(
         print_line(f"{problem.file}: {problem.reason}")
     for problem in done.lost:
         print_line(f"lost: {problem.file}: {problem.reason}")
+    for problem in done.kept:
+        print_line(f"kept: {problem.file}: {problem.reason}")
     if done.lost:
         left = index_info(directory).documents
         print_line(f"{left:,} documents are left in {directory}")

@@ -32,7 +32,7 @@ from sbertkit.retrieval.merging import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewRows, Origin, write_segment
-from sbertkit.retrieval.target import Workspace, new_generation
+from sbertkit.retrieval.target import Workspace, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.storage import foreign_errors, storage_errors
@@ -200,6 +200,7 @@ def _changing(path: str | os.PathLike[str], known: View | None) -> Iterator[tupl
     root = output_folder(path)
     read_manifest(root)  # what is no index gets no lock
     with writer_lock(root), storage_errors(root):
+        refuse_links(root)
         view = open_view(root, known)
         with new_generation(root) as workspace:
             yield view, workspace

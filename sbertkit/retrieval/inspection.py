@@ -6,16 +6,28 @@ from pathlib import Path
 from sbertkit.arguments import path_text
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
+from sbertkit.retrieval.journal import (
+    JOURNAL_FILE,
+    SIDE_FILES,
+    is_made,
+    leftovers,
+    named_by,
+)
 from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
     SEGMENTS_FOLDER,
     Manifest,
     check_files,
-    extra_files,
     read_manifest,
 )
 from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
 from sbertkit.retrieval.results import IndexInfo, Problem
+
+_STRAY = "not part of the index: move it away"
+_OTHER_STATE = (
+    "whole or not, the manifest does not name it, and no change that was killed has left it: "
+    "restore the manifest.json that it belongs to, or move it away"
+)
 
 
 def describe(manifest: Manifest) -> IndexInfo:
@@ -72,10 +84,39 @@ def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
     return problems
 
 
+def unnamed(root: Path, manifest: Manifest) -> list[Problem]:
+    """What lies in an index folder and belongs neither to it nor to a change that goes on.
+
+    What a killed change has left does no harm and is left to the next writer.
+    """
+    files = {MANIFEST_FILE, JOURNAL_FILE, *(entry.path for entry in manifest.files())}
+    parts = named_by(manifest)
+    found: list[Problem] = []
+    for at, folders, names in os.walk(root):
+        here = Path(at).relative_to(root)
+        paths = {name: (here / name).as_posix() for name in (*folders, *names)}
+        others = {name for name, path in paths.items() if is_made(path) and path not in parts}
+        links = {name for name in folders if (root / paths[name]).is_symlink()}
+        for name in others.union(names, links):
+            if paths[name] not in files:
+                reason = _OTHER_STATE if name in others else _STRAY
+                found.append(Problem(paths[name], reason))
+        folders[:] = [name for name in folders if name not in others]
+    # Asked last, since a writer may have begun meanwhile.
+    passed = set(leftovers(root))
+    return sorted(
+        problem
+        for problem in found
+        if problem.file not in passed
+        and not SIDE_FILES.fullmatch(problem.file)
+        and os.path.lexists(root / problem.file)
+    )
+
+
 def _problems(root: Path, manifest: Manifest) -> tuple[Problem, ...]:
     problems = [*check_files(root, manifest)]
     with reading(str(root)):
-        problems += extra_files(root, manifest)
+        problems += unnamed(root, manifest)
     if problems:
         return tuple(problems)
     try:

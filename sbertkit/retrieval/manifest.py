@@ -27,13 +27,7 @@ TOMBSTONES_FOLDER = "tombstones"
 FORMAT = 1
 _MARK = "sbertkit index"
 _SEGMENT_NAME = re.compile(r"[0-9]{6,16}-[0-9a-f]{8}")
-_UNFINISHED = {
-    "": re.compile(rf"\.{re.escape(MANIFEST_FILE)}\.\d+\.tmp"),
-    SEGMENTS_FOLDER: _SEGMENT_NAME,
-    ENCODER_FOLDER: _SEGMENT_NAME,
-    TOMBSTONES_FOLDER: re.compile(r"[0-9]{6,16}\.npy"),
-}
-"""By folder: the names of what a writer makes."""
+_TOMBSTONES_PATH = re.compile(rf"{TOMBSTONES_FOLDER}/[0-9]{{6,16}}\.npy")
 _REMEDY = "restore it from a backup or build the index again"
 
 
@@ -162,8 +156,8 @@ class Manifest:
         kind: Kind asked for.
         recall: Recall asked for.
         segments: The segments.
-        exported: The encoder that it carries as a graph, if any.
         tombstones: The file of deleted rows, if any are deleted.
+        exported: The encoder that it carries as a graph, if any.
         clusters: Clusters asked for, for kind ``ivf``.
     """
 
@@ -173,9 +167,9 @@ class Manifest:
     kind: str
     recall: Annotated[float, msgspec.Meta(gt=0, le=1)]
     segments: tuple[SegmentEntry, ...]
-    exported: ExportEntry | None
     tombstones: FileEntry | None
-    clusters: Positive | None
+    exported: ExportEntry | None = None
+    clusters: Positive | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in (*KINDS, "auto"):
@@ -184,10 +178,8 @@ class Manifest:
             raise ValueError("a segment is listed twice")
         if (self.tombstones is not None) != (self.deleted > 0):
             raise ValueError("expected a file of tombstones if and only if documents are deleted")
-        if self.tombstones is not None:
-            folder, _, name = self.tombstones.path.partition("/")
-            if folder != TOMBSTONES_FOLDER or not _UNFINISHED[folder].fullmatch(name):
-                raise ValueError(f"expected a file of tombstones, found {self.tombstones.path!r}")
+        if self.tombstones and not _TOMBSTONES_PATH.fullmatch(self.tombstones.path):
+            raise ValueError(f"expected a file of tombstones, found {self.tombstones.path!r:.200}")
 
     @property
     def documents(self) -> int:
@@ -270,40 +262,6 @@ def check_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
             problem = Problem(entry.path, str(error))
         if problem is not None:
             yield problem
-
-
-def extra_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
-    """The files in an index folder that do not belong to it.
-
-    Those of a change that goes on, or that was killed, do no harm and are left to the next writer.
-    """
-    named = {MANIFEST_FILE, *(entry.path for entry in manifest.files())}
-    ours = {root / path.rpartition("/")[0] for path in named} | {root / path for path in named}
-
-    def is_passed(place: Path) -> bool:
-        return place not in ours and _is_unfinished(root, place)
-
-    for folder, folders, names in os.walk(root):
-        here = Path(folder)
-        folders[:] = sorted(name for name in folders if not is_passed(here / name))
-        links = [name for name in folders if (here / name).is_symlink()]
-        for place in (here / name for name in sorted([*names, *links])):
-            path = place.relative_to(root).as_posix()
-            if path not in named and not is_passed(place):
-                yield Problem(path, "not part of the index: move it away")
-
-
-def unfinished(root: Path) -> Iterator[Path]:
-    """What has the name of something that a writer makes, be it named by a manifest or not."""
-    for parent in (root, *(root / name for name in _UNFINISHED if name)):
-        if parent.is_dir():
-            yield from (place for place in parent.iterdir() if _is_unfinished(root, place))
-
-
-def _is_unfinished(root: Path, place: Path) -> bool:
-    parent = "" if place.parent == root else place.parent.relative_to(root).as_posix()
-    pattern = _UNFINISHED.get(parent)
-    return pattern is not None and pattern.fullmatch(place.name) is not None
 
 
 def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from sbertkit.index import (
 from sbertkit.lock import writer_lock
 from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+from sbertkit.retrieval.inspection import unnamed
+from sbertkit.retrieval.journal import is_made
 from sbertkit.retrieval.manifest import (
     ENCODER_FOLDER,
     SEGMENTS_FOLDER,
@@ -37,7 +40,7 @@ from sbertkit.retrieval.manifest import (
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.results import Problem, Repair
 from sbertkit.retrieval.segment_writer import kind_for
-from sbertkit.retrieval.target import Workspace, new_generation
+from sbertkit.retrieval.target import Workspace, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
 from sbertkit.storage import storage_errors
 
@@ -88,21 +91,32 @@ def repair_index(
     """
     root = output_folder(path)
     read_manifest(root)
-    with writer_lock(root), storage_errors(root), new_generation(root) as workspace:
+    with writer_lock(root), storage_errors(root):
+        refuse_links(root)
         manifest = read_manifest(root)
-        work = _Repair(workspace, manifest, options, accept_loss=accept_loss, progress=progress)
+        work = _Repair(root, manifest, options, accept_loss=accept_loss, progress=progress)
+        kept = tuple(unnamed(root, manifest))
         if not work.bad:
-            return Repair()
+            return Repair(kept=kept)
         work.look()
         if work.lost and not accept_loss:
-            first = work.lost[0]
-            more = f" (and {len(work.lost) - 1} more)" if len(work.lost) > 1 else ""
-            raise DamagedIndex(
-                f"{root / first.file} cannot be saved{more}: {first.reason}; nothing was changed: "
-                "restore it from a backup, or go on with the rest with accept_loss (--accept-loss)"
-            )
-        work.mend()
-        return Repair(tuple(work.mended), tuple(work.lost))
+            raise DamagedIndex(_refusal(root, work.lost, kept))
+        with new_generation(root) as workspace:
+            work.mend(workspace)
+        return Repair(tuple(work.mended), tuple(work.lost), kept)
+
+
+def _refusal(root: Path, lost: Sequence[Problem], kept: Sequence[Problem]) -> str:
+    """The message of a repair that would lose something."""
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    others = [problem.file for problem in kept if is_made(problem.file)]
+    remedy = "restore it from a backup"
+    if others:
+        remedy = f"restore it, or the manifest.json that {others[0]} belongs to, from a backup"
+    return (
+        f"{root / lost[0].file} cannot be saved{more}: {lost[0].reason}; nothing was changed: "
+        f"{remedy}, or go on with the rest with accept_loss (--accept-loss)"
+    )
 
 
 class _Repair:
@@ -116,18 +130,17 @@ class _Repair:
 
     def __init__(
         self,
-        workspace: Workspace,
+        root: Path,
         manifest: Manifest,
         options: EncoderOptions,
         *,
         accept_loss: bool,
         progress: bool,
     ) -> None:
-        self.bad = {problem.file: problem for problem in check_files(workspace.root, manifest)}
+        self.bad = {problem.file: problem for problem in check_files(root, manifest)}
         self.lost: list[Problem] = []
         self.mended: list[Problem] = []
-        self._workspace = workspace
-        self._root = workspace.root
+        self._root = root
         self._manifest = manifest
         self._options = options
         self._accept_loss = accept_loss
@@ -156,7 +169,7 @@ class _Repair:
             else:
                 self.mended.append(Problem(problem.file, "made anew from the stored documents"))
 
-    def mend(self) -> None:
+    def mend(self, workspace: Workspace) -> None:
         """Makes and commits the next generation."""
         live: list[LiveRows | None]
         if self._deleted_unknown():
@@ -164,22 +177,22 @@ class _Repair:
         else:
             live = read_tombstones(self._root, self._manifest)
         kept = [
-            (self._whole(entry), rows)
+            (self._whole(workspace, entry), rows)
             for entry, rows in zip(self._manifest.segments, live, strict=True)
-            if self._problem(entry, DOCUMENTS_FILE) is None
+            if self._problem(entry, DOCUMENTS_FILE) is None and (rows is None or rows.count)
         ]
         exported = self._manifest.exported
         if self._carried_is_bad():
-            exported = self._carried_anew()
+            exported = self._carried_anew(workspace)
         tombstones = None
-        self._workspace.sync()
+        workspace.sync()
         if any(rows is not None for _, rows in kept):
             tombstones = write_tombstones(
-                self._root, self._workspace.generation, [rows for _, rows in kept]
+                self._root, workspace.generation, [rows for _, rows in kept]
             )
         replace(
             self._manifest,
-            generation=self._workspace.generation,
+            generation=workspace.generation,
             segments=tuple(
                 replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
                 for entry, rows in kept
@@ -199,11 +212,11 @@ class _Repair:
         exported = self._manifest.exported
         return exported is not None and any(entry.path in self.bad for entry in exported.files)
 
-    def _carried_anew(self) -> ExportEntry | None:
+    def _carried_anew(self, workspace: Workspace) -> ExportEntry | None:
         """The encoder of the folder, made anew; ``None`` where that cannot be and need not."""
         exported = None
         try:
-            exported = carry_encoder(self._encoder(), self._root, self._workspace.new_name())
+            exported = carry_encoder(self._encoder(), self._root, workspace.new_name())
         except InputError:
             if not self._accept_loss:
                 raise
@@ -214,7 +227,7 @@ class _Repair:
             self.mended.append(Problem(ENCODER_FOLDER, "made anew from the model"))
         return exported
 
-    def _whole(self, entry: SegmentEntry) -> SegmentEntry:
+    def _whole(self, workspace: Workspace, entry: SegmentEntry) -> SegmentEntry:
         """The segment, or what takes its place."""
         wrong = [
             name
@@ -224,7 +237,7 @@ class _Repair:
         if not wrong:
             return entry
         old = self._root / SEGMENTS_FOLDER / entry.id
-        new = self._workspace.new_segment()
+        new = workspace.new_segment()
         shutil.copyfile(old / DOCUMENTS_FILE, new / DOCUMENTS_FILE)
         if VECTORS_FILE in wrong:
             self._encode(new, entry.documents)

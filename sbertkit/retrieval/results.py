@@ -59,10 +59,12 @@ class Repair:
     Attributes:
         mended: What was made anew, and from what.
         lost: What could not be saved.
+        kept: What lies in the folder and is not named by the manifest; it was left as it is.
     """
 
     mended: tuple[Problem, ...] = ()
     lost: tuple[Problem, ...] = ()
+    kept: tuple[Problem, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.mended or self.lost)

@@ -1,23 +1,26 @@
 """The folder that an index is built in: what may be replaced, leftovers, and undoing a failure."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.index import VECTORS_FILE
+from sbertkit.retrieval import journal
 from sbertkit.retrieval.manifest import (
     ENCODER_FOLDER,
     SEGMENTS_FOLDER,
     TOMBSTONES_FOLDER,
     is_index,
     read_manifest,
-    unfinished,
 )
 from sbertkit.storage import storage_errors, sync_folder, sync_tree
+
+_MAX_GENERATION = 10**12
+"""No index is written so often; a name with more is somebody else's."""
 
 PARTS_FILE = "parts.jsonl"
 """In the folder of a segment that is being built: which of its vectors are on the disk."""
@@ -38,7 +41,7 @@ def check_target(path: Path) -> None:
             raise InputError(
                 f"{path} is a file; expected a folder for the index, choose another name"
             )
-        if not any(path.iterdir()):
+        if all(_is_begun(place) for place in path.iterdir()):
             return
     if not is_index(path):
         raise InputError(
@@ -48,6 +51,14 @@ def check_target(path: Path) -> None:
     # A damaged index may be built anew, a newer one is not ours to replace.
     with suppress(DamagedIndex):
         read_manifest(path)
+
+
+def _is_begun(place: Path) -> bool:
+    """Whether a killed first build has left this in a folder that was empty."""
+    name = place.name
+    if name == journal.JOURNAL_FILE:
+        return journal.read_journal(place.parent) is not None
+    return journal.SIDE_FILES.fullmatch(name) is not None and not place.is_dir()
 
 
 class Workspace:
@@ -103,34 +114,63 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
     """Yields a place for a new generation; when the block ends well, the index is at `path`.
 
     The block puts files there and commits a manifest to the workspace's root. Where nothing was,
-    all that happens beside `path` under another name. When the block fails, what it wrote goes
-    again.
+    all that happens beside `path` under another name. When the block fails or commits nothing, what
+    it wrote goes again. Only a commit removes anything else: what it has replaced, and what killed
+    writers have left.
 
     Args:
         path: The index folder.
         resume: Whether to go on with the vectors that an interrupted build has written, and whether
             those of this one stay when the block fails.
+
+    Raises:
+        InputError: There is a link in the folder.
     """
     fresh = not path.exists()
     root = path.with_name(f".{path.name}.building") if fresh else path
+    refuse_links(root)
     left = _interrupted(root) if resume else None
-    if left is not None:
-        _keep_vectors(left)
-    elif fresh:
+    if fresh and left is None:
         shutil.rmtree(root, ignore_errors=True)
-    else:
-        sweep(path)
     workspace = Workspace(root, 1 if fresh else _next_generation(path), left)
+    old = None if fresh else journal.content(path)
     try:
+        if not fresh:
+            journal.begin(path, workspace.generation)
+        if left is not None:
+            _keep_vectors(left)
         yield workspace
         if fresh:
             root.replace(path)
             sync_folder(path.parent)
     except BaseException:
         if not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
-            _undo(workspace, fresh)
+            _undo(workspace, old, fresh=fresh)
         raise
-    sweep(path)
+    if fresh:
+        return
+    if _is_committed(workspace):
+        journal.clear(path)
+    else:
+        journal.withdraw(path, workspace.generation, old)
+
+
+def refuse_links(root: Path) -> None:
+    """Refuses to write where that would lead out of the index folder.
+
+    Raises:
+        InputError: One of the folders that an index consists of is a link, or has one below it.
+    """
+    for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+        top = root / name
+        below = (Path(at) / one for at, *names in os.walk(top) for one in chain(*names))
+        link = next((place for place in (top, *below) if place.is_symlink()), None)
+        if link is not None:
+            raise InputError(
+                f"{link} is a symbolic link, and nothing is written or deleted through one; put "
+                "the files themselves there. To keep an index elsewhere, move its whole folder and "
+                "link that"
+            )
 
 
 def _interrupted(root: Path) -> Path | None:
@@ -150,59 +190,29 @@ def _keep_vectors(folder: Path) -> None:
     shutil.rmtree(folder.parent.parent / ENCODER_FOLDER / folder.name, ignore_errors=True)
 
 
-def sweep(path: Path) -> None:
-    """Removes what earlier writers left and no manifest names."""
-    try:
-        manifest = read_manifest(path)
-    except InputError:
-        return
-    named = {entry.path.rpartition("/")[0] for entry in manifest.files()}
-    if manifest.tombstones is not None:
-        named.add(manifest.tombstones.path)
-    for leftover in unfinished(path):
-        if leftover.relative_to(path).as_posix() in named:
-            continue
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            with suppress(OSError):  # on Windows somebody may have it open
-                leftover.unlink(missing_ok=True)
-    for parent in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
-        with suppress(OSError):  # there is none, or something is left in it
-            (path / parent).rmdir()
-
-
-def _undo(workspace: Workspace, fresh: bool) -> None:
+def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
     """Removes what a failed change wrote, unless it had come as far as its commit."""
-    root = workspace.root
     if fresh:
-        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(workspace.root, ignore_errors=True)
         return
-    try:
-        if read_manifest(root).generation == workspace.generation:
-            return
-    except StorageError:
-        return  # what cannot be told is left to the next writer's sweep
-    except InputError:
-        pass  # no manifest, or a damaged one: not ours, which would be whole
-    written = workspace.places()
-    for folder in written:
-        shutil.rmtree(folder, ignore_errors=True)
-    tombstones = root / TOMBSTONES_FOLDER / f"{workspace.generation:06d}.npy"
+    # What cannot be told now, or removed, is left to the next writer.
     with suppress(OSError):
-        tombstones.unlink(missing_ok=True)
-    for parent in {place.parent for place in (*written, tombstones)}:
-        with suppress(OSError):  # it holds what belongs to the index that was there
-            parent.rmdir()
+        if not _is_committed(workspace):
+            journal.withdraw(workspace.root, workspace.generation, old)
+
+
+def _is_committed(workspace: Workspace) -> bool:
+    try:
+        return read_manifest(workspace.root).generation == workspace.generation
+    except StorageError:
+        raise
+    except InputError:
+        return False  # no manifest, or a damaged one: not ours, which would be whole
 
 
 def _next_generation(root: Path) -> int:
     """One more than any generation that has left a trace in the folder."""
-    numbers = [0]
+    numbers = [0, *map(journal.generation_of, journal.present(root))]
     with suppress(InputError):
         numbers.append(read_manifest(root).generation)
-    for parent in (SEGMENTS_FOLDER, TOMBSTONES_FOLDER):
-        if (root / parent).is_dir():
-            starts = (re.split(r"[-.]", place.name)[0] for place in (root / parent).iterdir())
-            numbers.extend(int(start) for start in starts if start.isdecimal())
-    return max(numbers) + 1
+    return max(number for number in numbers if number < _MAX_GENERATION) + 1

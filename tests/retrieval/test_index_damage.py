@@ -1,19 +1,26 @@
 """Whatever happens to the bytes of an index, it is told and never parsed."""
 
 import json
+import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from index_cases import KINDS, documents, state, write_manifest
+from index_cases import KINDS, contents, documents, ids_in, state, write_manifest
 
 from sbertkit import Encoder, SearchIndex, repair_index, verify_index
 from sbertkit.errors import DamagedIndex, InputError, NewerFormat
 from sbertkit.index import VECTORS_FILE
-from sbertkit.retrieval import opening
+from sbertkit.retrieval import (
+    change_documents,
+    compact_index,
+    delete_documents,
+    journal,
+    opening,
+)
 
 CORPUS = documents(60)
 FILES = ("manifest.json", "documents.db", "vectors.npy", "index.faiss", "build.json")
@@ -152,28 +159,163 @@ def test_files_of_others_are_left_where_they_are(tiny_encoder: Encoder, tmp_path
     assert all((path / name).read_text() == "precious" for name in names)
 
 
+LEFT = (
+    "segments/000002-0123abcd/documents.db",
+    "encoder/000002-0123abcd/encoder.onnx",
+    "tombstones/000002.npy",
+)
+
+
+def leave(path: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(b"\0")
+
+
 def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     path = tmp_path / "index"
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
-    names = (
-        "segments/000002-0123abcd/documents.db",
-        "encoder/000002-0123abcd/encoder.onnx",
-        "tombstones/000009.npy",
-        ".manifest.json.77.tmp",
-    )
-    for name in names:
-        (path / name).parent.mkdir(exist_ok=True)
-        (path / name).write_bytes(b"\0")
+    before = contents(path)
+    journal.begin(path, 2)
+    names = (*LEFT, ".manifest.json.77.tmp", ".journal.json.77.tmp")
+    leave(path, names)
     assert verify_index(path) == ()
     with SearchIndex.open(path, tiny_encoder) as opened:
+        assert not opened.compact()  # which changes nothing
+        assert all((path / name).exists() for name in names)
+        with pytest.raises(InputError, match="in the index already"):
+            opened.add([CORPUS[0]])
+        assert all((path / name).exists() for name in names)
+        assert opened.verify() == ()
         opened.delete([CORPUS[0][0]])
-        assert opened.info().generation == 2
-    left = {place.name for place in path.rglob("*") if place.is_file()}
+        assert opened.info().generation == 3
     assert not any((path / name).exists() for name in names)
-    assert ".manifest.json.77.tmp" not in left
+    assert contents(path).keys() - before.keys() == {"tombstones", "tombstones/000003.npy"}
     assert verify_index(path) == ()
+
+
+def test_what_no_journal_names_is_told_and_kept(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    leave(path, (*LEFT, "tombstones/20240101.npy"))
+    told = [*(name.rpartition("/")[0] for name in LEFT[:2]), LEFT[2], "tombstones/20240101.npy"]
+    assert [problem.file for problem in verify_index(path)] == sorted(told)
+    assert [problem.file for problem in repair_index(path).kept] == sorted(told)
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        opened.delete([CORPUS[0][0]])
+        opened.compact()
+        opened.add([("new", "a new one")])
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    assert all((path / name).read_bytes() == b"\0" for name in LEFT)
+    assert [problem.file for problem in verify_index(path)] == sorted(told)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000, b'{"begun": null}', None])
+def test_a_damaged_journal_names_nothing(
+    tiny_encoder: Encoder, tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    leave(path, LEFT)
+    if content is None:
+        (path / "journal.json").symlink_to("/dev/zero")
+    else:
+        (path / "journal.json").write_bytes(content)
+    assert len(verify_index(path)) == 3
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        opened.delete([CORPUS[0][0]])
+    assert all((path / name).exists() for name in LEFT)
+    assert not os.path.lexists(path / "journal.json")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc", "segments", "segments/000002-0123abcd/../x"])
+def test_a_journal_names_nothing_but_what_a_writer_makes(
+    tiny_encoder: Encoder, tmp_path: Path, path: str
+) -> None:
+    root = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, root).close()
+    (tmp_path / "x").mkdir()
+    before = contents(tmp_path)
+    journal.begin(root, 2)
+    record = json.loads((root / "journal.json").read_text())
+    (root / "journal.json").write_text(json.dumps({**record, "stale": [path]}))
+    with SearchIndex.open(root, tiny_encoder) as opened:
+        opened.delete([CORPUS[0][0]])
+    after = contents(tmp_path)
+    assert after.keys() >= before.keys()
+
+
+def test_an_older_manifest_that_is_put_back_costs_nothing(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    older = (path / "manifest.json").read_bytes()
+    SearchIndex.build(documents(70), tiny_encoder, path).close()
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        opened.delete(["d69"])
+    newer = (path / "manifest.json").read_bytes()
+    (path / "manifest.json").write_bytes(older)
+    before = contents(path)
+    (segment,) = (path / "segments").iterdir()
+    named = f"segments/{segment.name}"
+    assert {problem.file for problem in verify_index(path)} >= {named, "tombstones/000003.npy"}
+    with pytest.raises(
+        DamagedIndex, match=rf"restore it, or the manifest\.json that \S+{segment.name[-8:]}"
+    ):
+        repair_index(path)
+    with pytest.raises(DamagedIndex):
+        SearchIndex.open(path, tiny_encoder)
+    assert contents(path) == before
+    done = repair_index(path, accept_loss=True)
+    assert done.lost
+    assert named in {problem.file for problem in done.kept}
+    SearchIndex.build(documents(3), tiny_encoder, path).close()
+    (path / "manifest.json").write_bytes(newer)
+    with SearchIndex.open(path, tiny_encoder) as opened:
+        assert len(opened) == 69
+
+
+LINKED = ("segments", "encoder", "tombstones", "segments/{id}", "encoder/{id}", "segments/{id}/x")
+
+
+@pytest.mark.parametrize("place", LINKED)
+def test_nothing_is_written_or_deleted_through_a_link(
+    tiny_encoder: Encoder, tmp_path: Path, place: str
+) -> None:
+    path, elsewhere = tmp_path / "index", tmp_path / "elsewhere"
+    with SearchIndex.build(CORPUS, tiny_encoder, path) as opened:
+        opened.delete([CORPUS[0][0]])
+    (segment,) = (path / "segments").iterdir()
+    link = path / place.format(id=segment.name)
+    if link.exists():
+        link.rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    leave(elsewhere, ("000123-deadbeef/thesis.txt", "123456.npy"))
+    link.symlink_to(elsewhere)
+    before = contents(tmp_path)
+    encoder = tiny_encoder
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: delete_documents(path, ["d1"]),
+        lambda: compact_index(path),
+        lambda: change_documents(path, [("new", "one")], lambda _: encoder, mode="add"),
+        lambda: change_documents(path, CORPUS, lambda _: encoder, mode="update"),
+        lambda: repair_index(path, accept_loss=True),
+        lambda: SearchIndex.build(CORPUS, encoder, path),
+        lambda: SearchIndex.build(CORPUS, encoder, path, resume=True),
+    )
+    for change in changes:
+        with pytest.raises(InputError, match=rf"{link} is a symbolic link, and nothing is written"):
+            change()
+    assert contents(tmp_path) == before
+    assert link.is_symlink()
+    if place != LINKED[-1]:
+        with pytest.raises(DamagedIndex, match="is a symbolic link"):
+            SearchIndex.open(path, encoder)
+    assert verify_index(path)
 
 
 def test_all_problems_are_listed(index: Path) -> None:
@@ -300,8 +442,17 @@ def test_a_damaged_index_can_be_built_anew(
             file.write_bytes(content[:half] + (b"" if how == "cut" else b"~" + content[half + 1 :]))
         assert_told(path, tiny_encoder, name)
         SearchIndex.build(documents(7), tiny_encoder, path, kind=kind).close()
-        assert len(state(path, tiny_encoder)) == 7
-        assert len(list((path / "segments").iterdir())) == 1
+        with SearchIndex.open(path, tiny_encoder) as opened:
+            assert ids_in(opened) == {one for one, _ in documents(7)}
+        if name == "manifest.json":  # which does not say any more what belonged to it
+            assert {Path(problem.file).parent.name for problem in verify_index(path)} == {
+                "segments",
+                "encoder",
+            }
+            shutil.rmtree(path)
+        else:
+            assert verify_index(path) == ()
+            assert len(list((path / "segments").iterdir())) == 1
 
 
 def test_an_open_index_tells_what_became_of_its_folder(

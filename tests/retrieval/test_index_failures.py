@@ -367,9 +367,18 @@ def test_every_file_is_on_the_disk_before_the_manifest_names_it(
     expected = {f"sync {place.name}" for place in (*written, root)}
     done_with = {"sync parts.jsonl"}  # which vectors are there, while they are made
     expected |= {f"sync .manifest.json.{os.getpid()}.tmp"} | done_with
+    if there_already:  # what is made is written down before it is made
+        begun = steps.index("name journal.json")
+        assert steps[: begun + 2] == [
+            f"sync .journal.json.{os.getpid()}.tmp",
+            "name journal.json",
+            "sync index",
+        ]
+        del steps[: begun + 2]
+        committed -= begun + 2
     assert expected == set(steps[:committed])
-    if there_already:
-        assert steps[committed + 1 :] == ["sync index"]
+    if there_already:  # and what is removed is gone before that is forgotten
+        assert steps[committed + 1 :] == ["sync index", "sync segments", "sync encoder"]
     else:
         # Then the folder gets its name, and the folder above that was made gets its own.
         after = ["sync .index.building", "name index", "sync a", f"sync {tmp_path.name}"]

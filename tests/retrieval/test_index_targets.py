@@ -15,7 +15,7 @@ from sbertkit import Encoder, SearchIndex, lock
 from sbertkit.data import ReadOptions
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.lock import lock_path, writer_lock
-from sbertkit.retrieval import default_index_path
+from sbertkit.retrieval import default_index_path, journal
 
 CORPUS = documents(12)
 
@@ -161,15 +161,16 @@ def test_what_killed_builds_left_is_swept_by_the_next(
     (tmp_path / "index.lock").write_text('{"pid": 1, "host": "other"}')
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert [left.name for left in tmp_path.iterdir()] == ["index"]
-    leftover = path / "segments" / "000007-01234567"
+    journal.begin(path, 2)
+    leftover = path / "segments" / "000002-01234567"
     leftover.mkdir()
     (leftover / "vectors.npy").write_bytes(b"half")
-    half = path / "encoder" / "000007-01234567"
+    half = path / "encoder" / "000002-01234567"
     half.mkdir()
     (half / "encoder.onnx").write_bytes(b"half")
     (path / ".manifest.json.123.tmp").write_bytes(b"half")
     with SearchIndex.build(CORPUS[:3], tiny_encoder, path) as index:
-        assert index.info().generation == 2
+        assert index.info().generation == 3
     assert sorted(left.name for left in path.iterdir()) == ["encoder", "manifest.json", "segments"]
     assert len(list((path / "segments").iterdir())) == 1
     assert len(list((path / "encoder").iterdir())) == 1
@@ -179,6 +180,8 @@ def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     half = tmp_path / "index" / "segments" / "000001-01234567"
+    half.parent.parent.mkdir()
+    journal.begin(tmp_path / "index", 1)
     half.mkdir(parents=True)
     (half / "documents.db").write_bytes(b"half")
     with pytest.raises(DamagedIndex, match="a build was not finished"):
@@ -186,6 +189,17 @@ def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(
     SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "index").close()
     assert state(tmp_path / "index", tiny_encoder) == ids_of(CORPUS)
     assert len(list((tmp_path / "index" / "segments").iterdir())) == 1
+
+
+def test_a_first_build_that_was_killed_before_its_first_file_is_begun_anew(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    path.mkdir()
+    journal.begin(path, 1)
+    (path / ".journal.json.123.tmp").write_bytes(b"half")
+    SearchIndex.build(CORPUS, tiny_encoder, path).close()
+    assert state(path, tiny_encoder) == ids_of(CORPUS)
 
 
 def holding(pipe: Connection, path: Path) -> None:

@@ -1,0 +1,191 @@
+"""What a writer makes and replaces, written down before it begins, so that the next can clear it.
+
+A folder or file of an index is deleted only because a journal names it: one that a killed writer
+was making, or one that it had replaced. Whatever else lies there and is named by no manifest, such
+as the segments of a newer manifest whose place an older one has taken, is not known to be garbage.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from sbertkit.data.streams import reading
+from sbertkit.errors import InputError
+from sbertkit.files import inside, read_regular
+from sbertkit.retrieval.manifest import (
+    ENCODER_FOLDER,
+    MANIFEST_FILE,
+    SEGMENTS_FOLDER,
+    TOMBSTONES_FOLDER,
+    Manifest,
+    read_manifest,
+)
+from sbertkit.schema import Digest, Positive, read_record
+from sbertkit.storage import replace_file, sync_folder
+
+JOURNAL_FILE = "journal.json"
+SIDE_FILES = re.compile(rf"\.({re.escape(MANIFEST_FILE)}|{re.escape(JOURNAL_FILE)})\.\d+\.tmp")
+"""The names of what becomes a manifest or a journal when it is whole."""
+
+_MADE = re.compile(
+    rf"(?:{SEGMENTS_FOLDER}|{ENCODER_FOLDER})/[0-9]{{6,16}}-[0-9a-f]{{8}}"
+    rf"|{TOMBSTONES_FOLDER}/[0-9]{{6,16}}\.npy"
+)
+"""The paths of what a writer makes; each begins with its generation."""
+
+Made = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_MADE.pattern})\Z")]
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What a writer is about.
+
+    Attributes:
+        begun: SHA-256 of the manifest that it began with; ``None`` where there was none.
+        generation: That it makes.
+        replaced: What that manifest named.
+        stale: What killed writers before it have left.
+    """
+
+    begun: Digest | None
+    generation: Positive
+    replaced: tuple[Made, ...]
+    stale: tuple[Made, ...]
+
+
+def content(root: Path) -> bytes | None:
+    """The journal of a folder as it is, if there is one that can be read."""
+    return None if read_journal(root) is None else (root / JOURNAL_FILE).read_bytes()
+
+
+def begin(root: Path, generation: int) -> None:
+    """Writes down which generation is being made, and from what state of the folder."""
+    named: set[str] = set()
+    with suppress(InputError):
+        named = named_by(read_manifest(root))
+    journal = Journal(_manifest_hash(root), generation, tuple(sorted(named)), leftovers(root))
+    text = json.dumps(asdict(journal), indent=2) + "\n"
+    replace_file(root / JOURNAL_FILE, text.encode("ascii"))
+
+
+def withdraw(root: Path, generation: int, old: bytes | None) -> None:
+    """Removes what a generation that was not committed has left, and puts the old journal back."""
+    if not _remove(root, _made(root, generation)):
+        return
+    if old is None:
+        _end(root)
+    else:
+        replace_file(root / JOURNAL_FILE, old)
+
+
+def clear(root: Path) -> None:
+    """Removes what a commit has replaced, what killed writers have left, and then the journal."""
+    removed = _remove(root, leftovers(root))
+    for place in root.iterdir():
+        if SIDE_FILES.fullmatch(place.name) and not place.is_dir():
+            with suppress(OSError):  # on Windows somebody may have it open
+                place.unlink()
+    if removed:
+        _end(root)
+
+
+def read_journal(root: Path) -> Journal | None:
+    """The journal of a folder; ``None`` where there is none that can be read."""
+    path = root / JOURNAL_FILE
+    try:
+        with reading(str(path)):
+            return read_record(read_regular(path), Journal, path)
+    except InputError:
+        return None
+
+
+def leftovers(root: Path) -> tuple[str, ...]:
+    """The paths of what the writer of the journal, or one before it, was killed over.
+
+    None where the manifest is neither the one that it began with nor the one that it wrote.
+    """
+    journal = read_journal(root)
+    if journal is None:
+        return ()
+    manifest: Manifest | None = None
+    with suppress(InputError):
+        manifest = read_manifest(root)
+    made = set(_made(root, journal.generation))
+    if journal.begun == _manifest_hash(root):
+        garbage = made.union(journal.stale)
+    elif manifest is not None and manifest.generation == journal.generation:
+        garbage = made.union(journal.stale, journal.replaced)
+    else:
+        return ()
+    named = set() if manifest is None else named_by(manifest)
+    return tuple(sorted(garbage - named))
+
+
+def _remove(root: Path, paths: Collection[str]) -> bool:
+    """Removes folders and files of an index, none of them through a link; whether all are gone."""
+    for path in paths:
+        with suppress(OSError, InputError):
+            place = inside(root, path)
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink(missing_ok=True)
+    for parent in (root / SEGMENTS_FOLDER, root / ENCODER_FOLDER, root / TOMBSTONES_FOLDER):
+        with suppress(OSError):  # there is none
+            # Before the journal goes, after which nobody would know them.
+            sync_folder(parent)
+        with suppress(OSError):  # something is left in it
+            parent.rmdir()
+    return not any(os.path.lexists(root / path) for path in paths)
+
+
+def is_made(path: str) -> bool:
+    """Whether a path in an index folder has the name of something that a writer makes."""
+    return _MADE.fullmatch(path) is not None
+
+
+def named_by(manifest: Manifest) -> set[str]:
+    """The paths of the folders, and of the file of tombstones, that belong to an index."""
+    paths = {entry.path for entry in manifest.files()}
+    return {path if is_made(path) else path.rpartition("/")[0] for path in paths}
+
+
+def present(root: Path) -> Iterator[str]:
+    """The paths of all that has the name of something that a writer makes."""
+    for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+        parent = root / name
+        if parent.is_dir() and not parent.is_symlink():
+            paths = (f"{name}/{place.name}" for place in parent.iterdir())
+            yield from (path for path in paths if is_made(path))
+
+
+def generation_of(path: str) -> int:
+    """The generation of what a writer has made."""
+    return int(re.split("[-.]", path.rpartition("/")[2])[0])
+
+
+def _made(root: Path, generation: int) -> list[str]:
+    return [path for path in present(root) if generation_of(path) == generation]
+
+
+def _end(root: Path) -> None:
+    with suppress(OSError):  # on Windows somebody may have it open; it does no harm
+        (root / JOURNAL_FILE).unlink(missing_ok=True)
+
+
+def _manifest_hash(root: Path) -> str | None:
+    path = root / MANIFEST_FILE
+    try:
+        with reading(str(path)):
+            return hashlib.sha256(read_regular(path)).hexdigest()
+    except InputError:
+        return None
