@@ -135,6 +135,22 @@ def index_life_table(figures: Figures) -> str:
     )
 
 
+def hangs_table(pieces: Figures) -> str:
+    """Whether jobs end, by themselves and after a signal."""
+    rows = [
+        (
+            job,
+            found["runs"],
+            found["hung"],
+            found["failed"],
+            f"{found['median_seconds']:.1f}",
+            f"{found['max_seconds']:.1f}",
+        )
+        for job, found in pieces.items()
+    ]
+    return markdown(("job", "processes", "hung", "failed", "median seconds", "max"), rows)
+
+
 def self_search_table(figures: Figures) -> str:
     """Documents that find themselves."""
     searched = figures["searched"]
@@ -180,6 +196,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "encode_memory": encode_memory_table,
     "index_memory": memory_table,
     "index_life": index_life_table,
+    "hangs": hangs_table,
     "self_search": self_search_table,
     "sts": sts_table,
     "retrieval": retrieval_table,

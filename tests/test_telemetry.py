@@ -85,8 +85,9 @@ def material(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
 def test_a_command_asks_nobody_and_writes_nowhere_else(
     name: str, material: Path, tmp_path: Path
 ) -> None:
-    home, trace = tmp_path / "home", tmp_path / "trace"
+    home, trace, temporary = tmp_path / "home", tmp_path / "trace", tmp_path / "temporary"
     home.mkdir()
+    temporary.mkdir()
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -97,7 +98,7 @@ def test_a_command_asks_nobody_and_writes_nowhere_else(
     ran = subprocess.run(
         [*command, sys.executable, "-m", "sbertkit", *_COMMANDS[name]],
         cwd=material,
-        env={**environment, "HOME": str(home)},
+        env={**environment, "HOME": str(home), "TMPDIR": str(temporary)},
         capture_output=True,
         text=True,
         timeout=600,
@@ -106,7 +107,9 @@ def test_a_command_asks_nobody_and_writes_nowhere_else(
     assert ran.returncode == 0, ran.stderr
     lines = trace.read_text(errors="replace").splitlines()
     assert [line for line in lines if _CONNECTION.search(line)] == []
-    allowed = (str(material / "out"), "out/", str(home / ".cache" / "sbertkit"), "/dev/", "/proc/")
+    assert list(temporary.iterdir()) == []
+    cache = str(home / ".cache" / "sbertkit")
+    allowed = (str(material / "out"), "out/", cache, str(temporary), "/dev/", "/proc/")
     assert [path for path in _written(lines) if not path.startswith(allowed)] == []
 
 

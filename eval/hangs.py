@@ -1,0 +1,170 @@
+"""Whether any job hangs: fresh processes of the main jobs, more at a time than there are cores.
+
+python eval/hangs.py [--runs 30] [--first-uses 200]
+
+A job that has not ended within its limit is counted as hung and killed. First uses are those of
+a runtime by several threads, with the interpreter switching threads as often as it can. With
+SBERTKIT_DATA, `train-nli` and `eval sts` read real data, else those two are left out.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recording import Pieces
+
+from sbertkit import Encoder
+from sbertkit.encoder.graphs.exporting import export_encoder
+from sbertkit.encoder.resolve import BUNDLED_NAME
+
+_AT_A_TIME = 4
+"""Jobs side by side; with 2 cores each has half of one."""
+
+_LIMIT = 900.0
+"""Seconds after which a job counts as hung."""
+
+_RUNTIMES = ("torch", "onnx", "openvino")
+
+_FIRST_USE = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from sbertkit import Encoder
+folder, backend = sys.argv[1:]
+encoders = [Encoder.load(folder, backend=backend) for _ in range(2)]
+texts = [f"line number {number} about things" for number in range(300)]
+threads = [threading.Thread(target=encoder.encode, args=(texts,)) for encoder in encoders]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+class Ended(NamedTuple):
+    """How a process ended: its status (``None``: it hung), and its seconds."""
+
+    status: int | None
+    seconds: float
+
+
+def main() -> None:
+    """Runs all jobs that are not known yet, prints and records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--first-uses", type=int, default=200)
+    parser.add_argument("--signals", type=int, default=30)
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    pieces = Pieces("hangs", ["sbertkit", "eval/hangs.py"])
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        jobs = _jobs(work)
+        for name, command in _first_uses(work).items():
+            _measure(pieces, f"first use, {name}", command, arguments.first_uses, work)
+        for name, command in jobs.items():
+            _measure(pieces, name, command, arguments.runs, work)
+        for name, command in jobs.items():
+            _measure(pieces, f"{name}, signal", command, arguments.signals, work, interrupt=True)
+
+
+def _measure(
+    pieces: Pieces,
+    name: str,
+    command: Sequence[str],
+    runs: int,
+    work: Path,
+    *,
+    interrupt: bool = False,
+) -> None:
+    settings = {"runs": runs, "at_a_time": _AT_A_TIME}
+    figures = pieces.known(name, settings)
+    if figures is None:
+
+        def run(number: int) -> Ended:
+            chance = random.Random(f"{name} {number}") if interrupt else None
+            filled = [part.format(number=f"{name}-{number}".replace(" ", "")) for part in command]
+            return _run(filled, work, chance)
+
+        with ThreadPoolExecutor(_AT_A_TIME) as threads:
+            ended = list(threads.map(run, range(runs)))
+        figures = _figures(ended, interrupt=interrupt)
+        pieces.add(name, settings, figures)
+    print(name, figures, flush=True)
+
+
+def _figures(ended: Sequence[Ended], *, interrupt: bool) -> dict[str, Any]:
+    expected = (0, 130, 143) if interrupt else (0,)
+    seconds = sorted(one.seconds for one in ended if one.status is not None)
+    return {
+        "runs": len(ended),
+        "hung": sum(one.status is None for one in ended),
+        "failed": sum(one.status is not None and one.status not in expected for one in ended),
+        "median_seconds": round(seconds[len(seconds) // 2], 2),
+        "max_seconds": round(seconds[-1], 2),
+    }
+
+
+def _run(command: Sequence[str], work: Path, chance: random.Random | None) -> Ended:
+    """A process; with `chance` it gets a signal at a random moment, from which time counts."""
+    process = subprocess.Popen(
+        command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    started = time.monotonic()
+    if chance is not None:
+        # Not before Python has read the program, when the system's own answer holds.
+        time.sleep(chance.uniform(1.0, 12.0))
+        started = time.monotonic()
+        process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM)))
+    try:
+        status = process.wait(timeout=_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return Ended(None, _LIMIT)
+    return Ended(status, time.monotonic() - started)
+
+
+def _first_uses(work: Path) -> dict[str, Sequence[str]]:
+    export_encoder(Encoder.load(BUNDLED_NAME, backend="torch"), work / "exported")
+    folders = {"torch": BUNDLED_NAME, "onnx": "exported", "openvino": "exported"}
+    return {
+        name: (sys.executable, "-c", _FIRST_USE, folders[name], name)
+        for name in reversed(_RUNTIMES)
+    }
+
+
+def _jobs(work: Path) -> dict[str, Sequence[str]]:
+    """The main jobs by name; ``{number}`` gives every run an output of its own."""
+    for name, count in (("thousand", 1_000), ("six_thousand", 6_000)):
+        lines = (f"line number {number} about things\n" for number in range(count))
+        (work / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
+    sbertkit = (sys.executable, "-m", "sbertkit")
+    index = work / "index"
+    subprocess.run([*sbertkit, "index", "six_thousand.txt", "-o", str(index)], cwd=work, check=True)
+    jobs: dict[str, Sequence[str]] = {
+        "search": (*sbertkit, "search", "index", "a line about something"),
+        "encode": (*sbertkit, "encode", "thousand.txt", "-o", "{number}.npy"),
+        "index": (*sbertkit, "index", "six_thousand.txt", "-o", "{number}"),
+        "demo": (*sbertkit, "demo", "-o", "{number}"),
+    }
+    data = os.environ.get("SBERTKIT_DATA")
+    if data:
+        pairs, scored = Path(data, "nli/sick/train.jsonl.gz"), Path(data, "sts/stsb.tsv")
+        jobs["eval sts"] = (*sbertkit, "eval", "sts", str(scored), "--model", BUNDLED_NAME)
+        jobs["train-nli"] = (
+            *sbertkit,
+            *("train-nli", str(pairs), "--base", BUNDLED_NAME, "-o", "{number}"),
+            *("--max-steps", "10", "--batch-size", "16", "--no-guard"),
+        )
+    return jobs
+
+
+if __name__ == "__main__":
+    main()
