@@ -11,12 +11,9 @@ import os
 import threading
 from collections.abc import Callable
 
-_lock = threading.RLock()
+from sbertkit.forks import fork_safe_lock
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-    )
+_lock = fork_safe_lock()
 
 
 def alone() -> threading.RLock:
