@@ -41,6 +41,17 @@ def cache_folder(name: str) -> Path | None:
     return folder
 
 
+def use_for_matplotlib() -> None:
+    """Lets matplotlib keep its list of fonts here, before it is imported.
+
+    Else it makes folders of its own in the user's home.
+    """
+    if "MPLCONFIGDIR" not in os.environ:
+        folder = cache_folder("matplotlib")
+        if folder is not None:
+            os.environ["MPLCONFIGDIR"] = str(folder)
+
+
 def is_own(path: Path) -> bool:
     """Whether a file or folder, and no link, belongs to this user.
 

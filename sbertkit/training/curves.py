@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.errors import InputError
+from sbertkit.user_cache import use_for_matplotlib
 
 _GROUPS = (
     ("loss", "grad_norm", "learning_rate"),
@@ -89,6 +90,7 @@ def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
     Raises:
         InputError: A row without a step that is a whole number from 0.
     """
+    use_for_matplotlib()
     import matplotlib as mpl
     from matplotlib import style
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.terminal import visible_text
+from sbertkit.user_cache import use_for_matplotlib
 
 Numbers = Sequence[float] | npt.NDArray[np.floating]
 
@@ -122,6 +123,7 @@ def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: st
 
 def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> str:
     """The SVG element of one pair of axes."""
+    use_for_matplotlib()
     from matplotlib.figure import Figure
 
     with _styled():
