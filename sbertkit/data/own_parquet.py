@@ -80,7 +80,8 @@ class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
         mark = {_MARK: json.dumps(asdict(made)).encode()}
         self._schema = pyarrow.schema(columns, metadata=mark)
         self._digest = _RowDigest()
-        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._file = path.open("wb")  # pyarrow opens no path that is not valid Unicode
+        self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
 
     def write(
         self,
@@ -107,9 +108,10 @@ class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            self._writer.add_key_value_metadata({_DIGEST: self._digest.hexdigest()})
-        self._writer.close()
+        with self._file:
+            if error is None:
+                self._writer.add_key_value_metadata({_DIGEST: self._digest.hexdigest()})
+            self._writer.close()
 
 
 def is_own(file: Any) -> bool:

@@ -1,6 +1,7 @@
 """From an encoder's torch network to a graph file, and from that to an 8-bit one."""
 
 import copy
+import io
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -78,12 +79,13 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
     traceable.eval()  # or the exporter would put its parts in training mode at the end
     traceable.pooling = _TraceablePooling(network.pooling)  # type: ignore[assignment]  # alike
     axes = {key: {0: "texts", 1: "tokens"} for key in given}
+    written = io.BytesIO()  # the exporter opens no path that is not valid Unicode
     try:
         with _quiet():
             torch.onnx.export(
                 traceable,
                 tuple(torch.from_numpy(array) for array in given.values()),
-                str(path),
+                written,  # type: ignore[arg-type]  # not so said, but taken without dynamo
                 input_names=list(given),
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "texts"}},
@@ -96,6 +98,7 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
             f"{type(network.transformer).__name__} cannot be exported as a graph ({reason}); use "
             "backend torch"
         ) from error
+    path.write_bytes(written.getbuffer())
 
 
 def quantize_graph(source: Path, path: Path, batches: Iterable[Batch]) -> None:
