@@ -50,7 +50,7 @@ def as_record(content: Any, kind: type[Record], where: object) -> Record:
     """
     try:
         return msgspec.convert(content, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{where}: {reason}") from error
 

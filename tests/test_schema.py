@@ -52,6 +52,7 @@ def test_fields_of_later_versions_are_passed_over() -> None:
         (_DIGEST, _DIGEST + "\\n", "sha256"),
         (_DIGEST, _DIGEST[1:], "sha256"),
         ('"share": 1', '"share": "1"', "share"),
+        ('"share": 1', '"share": "\\ud800"', "surrogates"),
         ('"share": 1', '"share": NaN', "NaN"),
         ('"share": 1', '"share": -Infinity', "Infinity"),
         ('"share": 1', '"share": 1e999', "1e999"),

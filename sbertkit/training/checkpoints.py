@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sbertkit.errors import InputError
+from sbertkit.files import inside, open_regular, read_regular
+from sbertkit.schema import Count, Digest, as_record, parse_json
 from sbertkit.storage import replace_file, sha256_file, storage_errors, sync_folder, sync_tree
 
-_MANIFEST = "checkpoint.json"
+Scalar = str | bool | int | float | None
+"""What a JSON document has at its leaves."""
+
+MANIFEST = "checkpoint.json"
 _FORMAT = 1
 _KEPT = 2
 
@@ -35,6 +40,15 @@ class Checkpoint:
     def model(self) -> Path:
         """The model folder in it."""
         return self.folder / "model"
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    format: int
+    step: Count
+    state: dict[str, Any]
+    files: dict[str, Digest]
+    sha256: Digest
 
 
 class CheckpointStore:
@@ -78,11 +92,11 @@ class CheckpointStore:
                     "format": _FORMAT,
                     "step": step,
                     "state": state,
-                    "files": _hashes(staged),
+                    "files": {name: sha256_file(staged / name) for name in _files_in(staged)},
                 }
                 content["sha256"] = _digest(content)
                 text = json.dumps(content, indent=2, allow_nan=False)
-                (staged / _MANIFEST).write_text(text, encoding="utf-8")
+                (staged / MANIFEST).write_text(text, encoding="utf-8")
                 sync_tree(staged)
                 if path.exists():
                     shutil.rmtree(path)
@@ -108,26 +122,28 @@ class CheckpointStore:
         Raises:
             InputError: A file is missing, cut or changed.
         """
-        folder = self.path(step)
+        folder = inside(self.folder, self.path(step).name)
+        path = folder / MANIFEST
         try:
-            content = json.loads((folder / _MANIFEST).read_bytes())
+            content = parse_json(read_regular(path), path)
+            manifest = as_record(content, _Manifest, path)
             if content.pop("sha256") != _digest(content):
-                raise ValueError("cut or changed")
-            files, known_step, state = content["files"], content["step"], content["state"]
-            whole = known_step == step and content["format"] == _FORMAT
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder}: {_MANIFEST} cannot be read ({error})") from error
-        if not whole:
-            raise InputError(f"{folder}: {_MANIFEST} is not that of step {step}")
-        for name, known in files.items():
-            path = folder / name
-            found = sha256_file(path) if path.is_file() else "no file"
+                raise InputError("cut or changed")
+        except (OSError, InputError, RecursionError) as error:
+            raise InputError(f"{folder}: {MANIFEST} cannot be read ({error})") from error
+        if (manifest.step, manifest.format) != (step, _FORMAT):
+            raise InputError(f"{folder}: {MANIFEST} is not that of step {step}")
+        unknown = sorted(_files_in(folder) - {*manifest.files, MANIFEST})
+        if unknown:
+            raise InputError(f"{folder}: {unknown[0]} is no file of this checkpoint; remove it")
+        for name, known in manifest.files.items():
+            found = _hash_inside(folder, name)
             if found != known:
                 raise InputError(
                     f"{folder}: {name} is cut or changed (expected SHA-256 {known[:12]}..., found "
                     f"{found[:12]})"
                 )
-        return Checkpoint(folder, step, state)
+        return Checkpoint(folder, step, manifest.state)
 
     def sweep(self) -> None:
         """Removes what a killed process left half written."""
@@ -147,17 +163,28 @@ class CheckpointStore:
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """A hash of the manifest itself, which says what the files must be."""
+    """A hash of the manifest itself, without its own hash; it says what the files must be."""
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def _files_in(folder: Path) -> set[str]:
+    """The names of all but folders and what the system itself puts there, such as ``.DS_Store``."""
     return {
-        path.relative_to(folder).as_posix(): sha256_file(path)
+        path.relative_to(folder).as_posix()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if not path.is_dir() and not path.name.startswith(".")
     }
+
+
+def _hash_inside(folder: Path, name: str) -> str:
+    try:
+        with open_regular(inside(folder, name)) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return "no file"
+    except OSError as error:
+        raise InputError(f"{folder}: {name} cannot be read ({error.strerror})") from error
 
 
 def write_json(path: Path, content: Any) -> None:

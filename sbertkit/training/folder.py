@@ -7,14 +7,17 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sbertkit.arguments import output_folder
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError
+from sbertkit.files import read_regular
 from sbertkit.lock import writer_lock
+from sbertkit.schema import read_record
 from sbertkit.storage import made_parents, storage_errors
-from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
+from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, Scalar, write_json
 from sbertkit.training.run_log import LOG_FILE, surviving_rows
 
 _LOG = logging.getLogger(__name__)
@@ -22,6 +25,20 @@ _LOG = logging.getLogger(__name__)
 _SETTINGS = "run.json"
 TRACKERS = "runs"
 """Where tensorboard writes, below the folder of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What decides the weights of a run, as its folder keeps it."""
+
+    base: str
+    objective: str
+    data: list[dict[str, str]]
+    dev: str | None
+    settings: dict[str, Scalar | list[Scalar] | dict[str, Scalar]]
+    device: str
+    pooling: str | None = None
+    environment: dict[str, Scalar] = field(default_factory=dict)
 
 
 class RunFolder:
@@ -162,10 +179,8 @@ class RunFolder:
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.work / _SETTINGS
         try:
-            known = json.loads(path.read_bytes())
-            if not isinstance(known, dict):
-                raise TypeError("no JSON object")
-        except (OSError, ValueError, TypeError) as error:
+            known = asdict(read_record(read_regular(path), _Identity, path))
+        except (OSError, InputError) as error:
             raise InputError(f"{path} cannot be read ({error}); begin the run anew") from error
         now = json.loads(json.dumps(identity))
         moved = differences(known.pop("environment", {}), now.pop("environment", {}))

@@ -1,9 +1,8 @@
 """The guard: readings of a space in training, and when they mean that the run has gone wrong."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from sbertkit.data.nli import NLI_LABELS, NliPair
 from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, mean_random_cosine, row_cosines, uniformity
+from sbertkit.schema import Count
 
 COLLAPSE_BOUND = 0.9
 """Mean cosine of random pairs above which a space counts as collapsing while it rises, or when it
@@ -23,7 +23,8 @@ _LEAST_PAIRS = 16
 NOT_FINITE = "the encoder's vectors are no longer finite; lower the learning rate, or train in fp32"
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reading:
     """What a space looks like at one moment; None where it is undefined.
 
     Attributes:
@@ -114,7 +115,7 @@ class Guard:
     """
 
     first: Reading
-    doubts: int = 0
+    doubts: Count = 0
     last_cosine: float = field(default=-1.0)
     fault: str | None = None
 
@@ -140,20 +141,6 @@ class Guard:
     def suspicious(self) -> bool:
         """Whether the last reading showed a fault, so that no checkpoint should be made of it."""
         return self.doubts > 0
-
-    def state(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-        return {
-            "first": self.first._asdict(),
-            "doubts": self.doubts,
-            "last_cosine": self.last_cosine,
-            "fault": self.fault,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "Guard":
-        """The guard that `state` came from."""
-        return cls(Reading(**state["first"]), state["doubts"], state["last_cosine"], state["fault"])
 
     def _collapse(self, reading: Reading) -> str | None:
         start = self.first.random_cosine or 0.0

@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -15,6 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.progress import Advance
+from sbertkit.schema import Count
 from sbertkit.training.dev import DevSet
 from sbertkit.training.guard import NOT_FINITE, Guard, Probe
 from sbertkit.training.run_log import RunLog
@@ -61,11 +62,24 @@ class Progress:
         examples: Trained on.
     """
 
-    best_step: int | None = None
+    best_step: Count | None = None
     best_score: float | None = None
-    since_best: int = 0
+    since_best: Count = 0
     seconds: float = 0.0
-    examples: int = 0
+    examples: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorState:
+    """What a checkpoint keeps of a monitor.
+
+    Attributes:
+        guard: The guard as it stood; None for no guard.
+        progress: What the run had come to.
+    """
+
+    guard: Guard | None
+    progress: Progress
 
 
 @dataclass(slots=True)
@@ -121,18 +135,13 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        guard = None if self.guard is None else self.guard.state()
-        progress = self.progress
-        return {
-            "guard": guard,
-            "progress": {name: getattr(progress, name) for name in progress.__slots__},
-        }
+        return asdict(MonitorState(self.guard, self.progress))
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: MonitorState) -> None:
         """Takes up what a checkpoint kept."""
-        self.progress = Progress(**state["progress"])
-        if self.guard is not None and state["guard"] is not None:
-            self.guard = Guard.from_state(state["guard"])
+        self.progress = state.progress
+        if self.guard is not None and state.guard is not None:
+            self.guard = state.guard
 
     @property
     def is_done(self) -> bool:

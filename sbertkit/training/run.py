@@ -24,6 +24,7 @@ from sbertkit.training.model_files import read_model, write_model, write_output
 from sbertkit.training.monitor import Monitor, Watched
 from sbertkit.training.records import environment, identity_of, record_of
 from sbertkit.training.results import Quality, TrainResult
+from sbertkit.training.resumed import read_state
 from sbertkit.training.run_log import RunLog
 from sbertkit.training.setup import Setup, Task, set_up, trainer_arguments
 from sbertkit.training.trainer import SiameseTrainer
@@ -187,7 +188,7 @@ def _train(
         monitor = Monitor(watched, setup.plan, guard, log, advance)
         if checkpoint is not None:
             monitor.steps = checkpoint.step
-            monitor.restore(checkpoint.state)
+            monitor.restore(read_state(checkpoint))
         # Made in any case: with it several processes meet, and may wait for each other later.
         arguments = trainer_arguments(setup, folder)
         if checkpoint is not None and monitor.is_done:  # killed between last step and end

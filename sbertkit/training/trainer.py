@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,14 @@ from sbertkit.errors import StorageError, TrainingStopped
 from sbertkit.training.batches import BatchOrder, Collator
 from sbertkit.training.checkpoints import CheckpointStore
 from sbertkit.training.monitor import Monitor
+from sbertkit.training.resumed import (
+    OPTIMIZER,
+    SCHEDULER,
+    STATE_FILE,
+    check_schedule,
+    checked_optimizer,
+    loading,
+)
 
 
 class _RowNumbers(Dataset[int]):
@@ -180,7 +189,28 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
             raise StorageError(
                 f"cannot write {folder}: {reason}; check the free space, or choose another place"
             ) from error
-        self.state.save_to_json(str(folder / "trainer_state.json"))
+        # The log has its rows already, and an infinite one is nothing for strict JSON.
+        replace(self.state, log_history=[]).save_to_json(str(folder / STATE_FILE))
 
     def _load_from_checkpoint(self, checkpoint_path: str) -> None:
         self._read_model(Path(checkpoint_path) / "model")
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        folder = Path(checkpoint)
+        check_schedule(folder / SCHEDULER, self.lr_scheduler)
+        with checked_optimizer(folder / OPTIMIZER, self.optimizer):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            with loading(Path(checkpoint) / "scaler.pt"):
+                super()._load_scaler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            several = self.args.world_size > 1
+            name = f"rng_state_{self.args.process_index}.pth" if several else "rng_state.pth"
+            with loading(Path(checkpoint) / name):
+                super()._load_rng_state(checkpoint)

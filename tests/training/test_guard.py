@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from sbertkit.data.nli import NLI_LABELS, NliPair
 from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, uniformity
+from sbertkit.schema import as_record
 from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
 
 
@@ -334,8 +336,8 @@ def test_a_guard_that_was_saved_as_json_judges_as_one_that_was_not(
     saved = Guard(reading(first, *RIGHT))
     for cosine, cosines, settled in later:
         now = reading(cosine, *cosines)
-        state: Any = json.loads(json.dumps(saved.state(), allow_nan=False))
-        saved = Guard.from_state(state)
+        state: Any = json.loads(json.dumps(asdict(saved), allow_nan=False))
+        saved = as_record(state, Guard, "state")
         assert saved.judge(now, settled=settled) == kept.judge(now, settled=settled)
         assert saved.suspicious == kept.suspicious
         assert saved == kept

@@ -19,9 +19,10 @@ from transformers import TrainerControl
 
 from sbertkit.data.nli import NliPair
 from sbertkit.errors import InputError, StorageError
+from sbertkit.schema import as_record
 from sbertkit.training.dev import DevScore
 from sbertkit.training.guard import Guard, Probe
-from sbertkit.training.monitor import Monitor, Plan, Progress, Watched
+from sbertkit.training.monitor import Monitor, MonitorState, Plan, Progress, Watched
 from sbertkit.training.run_log import RunLog
 
 
@@ -441,7 +442,7 @@ def test_a_resumed_monitor_knows_what_the_first_one_knew() -> None:
     first.monitor.progress.examples = 96
     state = json.loads(json.dumps(first.monitor.state(), allow_nan=False))
     second = Run(Plan(9, 1, 3), [0.1, 0.1])
-    second.monitor.restore(state)
+    second.monitor.restore(as_record(state, MonitorState, "state"))
     second.step = 3
     assert second.monitor.progress == first.monitor.progress
     assert second.monitor.guard == first.monitor.guard
@@ -454,7 +455,7 @@ def test_a_collapse_before_and_after_a_resumption_is_one() -> None:
     first.steps()
     state = json.loads(json.dumps(first.monitor.state()))
     second = Run(Plan(9, 1, None))
-    second.monitor.restore(state)
+    second.monitor.restore(as_record(state, MonitorState, "state"))
     second.angles.spread = 1.0
     assert second.decisions(1) == [STOP]
 
@@ -466,7 +467,7 @@ def test_a_state_without_a_guard_is_restored() -> None:
     assert state["guard"] is None
     for guarded in (True, False):
         second = Run(Plan(9, 1, None), guarded=guarded)
-        second.monitor.restore(state)
+        second.monitor.restore(as_record(state, MonitorState, "state"))
         assert second.monitor.progress.best_score == 0.5
 
 
