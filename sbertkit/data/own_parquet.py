@@ -12,10 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from sbertkit.data.formats.batches import open_parquet, parquet_batches
 from sbertkit.data.metadata import BadRecordError
@@ -24,7 +21,11 @@ from sbertkit.errors import InputError, MissingDependency
 from sbertkit.files import open_regular
 from sbertkit.schema import read_record
 
-Vectors = npt.NDArray[np.float32]
+if TYPE_CHECKING:  # what lists formats of corpora needs no numpy
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
 
 _MARK = b"sbertkit"
 _DIGEST = b"sbertkit-rows"
@@ -51,7 +52,7 @@ class OwnRows(NamedTuple):
 
     ids: list[str]
     texts: list[str]
-    vectors: Vectors
+    vectors: "Vectors"
 
 
 class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
@@ -87,10 +88,12 @@ class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
         self,
         ids: Sequence[str],
         texts: Sequence[str],
-        vectors: Vectors,
+        vectors: "Vectors",
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Adds rows: ids and texts (n), vectors (n, dim) float32, further fields (n)."""
+        import numpy as np
+
         pyarrow = self._pyarrow
         flat = np.ascontiguousarray(vectors, dtype=np.float32)
         columns = [pyarrow.array(ids, pyarrow.string()), pyarrow.array(texts, pyarrow.string())]
@@ -181,8 +184,10 @@ class _RowDigest:
     def __init__(self) -> None:
         self._texts, self._vectors = hashlib.sha256(), hashlib.sha256()
 
-    def add(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+    def add(self, ids: Sequence[str], texts: Sequence[str], vectors: "Vectors") -> None:
         """Takes further rows."""
+        import numpy as np
+
         for row in zip(ids, texts, strict=True):
             for field in row:
                 content = (field or "").encode("utf-8", "surrogatepass")

@@ -1,5 +1,7 @@
 """Cosines of chosen pairs of rows, in float64 and in blocks that fit in memory."""
 
+import sys
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,13 +40,18 @@ def row_cosines(
     return np.clip(cosines, -1.0, 1.0)
 
 
+def is_masked(values: object) -> bool:
+    """Whether an array has masked values; NumPy's module of them is not loaded for the answer."""
+    return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
+
+
 def checked_vectors(vectors: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """The vectors as a finite floating-point array of shape (n, dim).
 
     Raises:
         InputError: Not two dimensions, no numbers, or a component that is masked or not finite.
     """
-    if np.ma.is_masked(vectors):
+    if is_masked(vectors):
         raise InputError("expected vectors as numbers, found masked ones; fill them in")
     array = np.asarray(vectors)
     if array.ndim != 2 or array.dtype.kind not in "biuf":

@@ -20,7 +20,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
 from sbertkit.index import VECTORS_FILE, write_vectors
-from sbertkit.metrics.cosine import unit_rows
+from sbertkit.metrics.cosine import is_masked, unit_rows
 from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 
@@ -146,7 +146,7 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
             else type(matrix).__name__
         )
         raise InputTypeError(f"{name}: expected an array (n, dim) of floats, found {found}")
-    if np.ma.is_masked(matrix):
+    if is_masked(matrix):
         raise InputError(f"{name}: expected numbers, found masked ones; fill them in")
     return name, np.asarray(matrix)
 

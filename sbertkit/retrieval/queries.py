@@ -11,7 +11,7 @@ from sbertkit.data import is_blank
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.forks import fork_safe_lock
-from sbertkit.metrics.cosine import unit_rows
+from sbertkit.metrics.cosine import is_masked, unit_rows
 
 Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
 Vectors = npt.NDArray[np.float32]
@@ -24,7 +24,7 @@ def as_matrix(rows: Any) -> Vectors:
         InputError: A vector without direction, or with masked numbers.
         InputTypeError: Not a list of vectors of numbers.
     """
-    if any(map(np.ma.is_masked, rows)):
+    if any(map(is_masked, rows)):
         raise InputError("a query vector has masked numbers; fill them in")
     try:
         matrix = np.asarray(rows)

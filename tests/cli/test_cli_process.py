@@ -13,7 +13,10 @@ from sbertkit import SearchIndex
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.graphs.exporting import export_encoder
 
-HEAVY = ("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn")
+HEAVY = (
+    *("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn"),
+    *("numpy", "pyarrow", "rich"),
+)
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
