@@ -67,10 +67,12 @@ class Network(nn.Module):
                     raise ValueError(f"its token vectors have another size: {vectors.shape[1]}")
                 reached = parameters_behind(vectors)
         except _RUNNING_ERRORS as error:
+            model = self.transformer
             reason = " ".join(str(error).split())[:300]
             raise InputError(
-                f"{type(self.transformer).__name__} gives no vector of size {self.dim} with "
-                f"pooling {self.pooling.name!r} ({reason}); choose another pooling or model"
+                f"the {type(model).__name__} of {model.name_or_path} gives no vector of size "
+                f"{self.dim} with pooling {self.pooling.name!r} ({reason}); choose another pooling "
+                "or model"
             ) from error
         finally:
             self.requires_grad_(requires_grad=False)

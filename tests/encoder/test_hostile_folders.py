@@ -134,6 +134,7 @@ def test_a_file_that_is_no_document_is_named(folder: Path, text: str) -> None:
         ("config.json", {"num_labels": 10**12}, "num_labels is 1,000,000,000,000"),
         ("config.json", {"pad_token_id": 10**12}, "Padding_idx"),
         ("config.json", {"num_attention_heads": 0}, "ZeroDivisionError"),
+        ("config.json", {"type_vocab_size": 0}, "the BertModel of .*bert gives no vector"),
         ("config.json", {"quantization_config": {"quant_method": "mxfp4"}}, "quantized weights"),
         ("config.json", {"_attn_implementation": "a/kernel"}, "for the library's own use"),
         ("tokenizer_config.json", {"tokenizer_class": "AutoModel"}, "cannot be loaded|tokenizer"),
