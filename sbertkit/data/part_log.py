@@ -6,10 +6,13 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sbertkit.errors import InputError
+from sbertkit.files import read_regular
+from sbertkit.schema import Count, Digest, as_record, parse_json
 
 Row = tuple[str, str]
 """Id and text."""
@@ -17,18 +20,25 @@ Row = tuple[str, str]
 _ANEW = "to begin anew, run it without resume (--resume)"
 
 
-class Part(NamedTuple):
+_LARGEST_LOG = 2**30
+"""Bytes; a part of some thousand rows takes a few hundred, more where many are reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
     """A part that is done.
 
     Attributes:
         rows: How many rows it has.
         digest: SHA-256 over the rows of this and all earlier parts.
+        output: SHA-256 of what was written for it.
         note: What the job wants to know again.
     """
 
-    rows: int
-    digest: str
-    note: Mapping[str, Any]
+    rows: Count
+    digest: Digest
+    output: Digest
+    note: dict[str, Any]
 
 
 class PartLog:
@@ -47,16 +57,16 @@ class PartLog:
         self._place = path.parent
         self._waiting: deque[Row] = deque()
         self.parts: list[Part] = []
-        content = path.read_bytes() if path.exists() else b""
+        content = read_regular(path, limit=_LARGEST_LOG) if path.exists() else b""
         whole = 0
         for line in content.splitlines(keepends=True):
-            entry = _entry(line)
-            if entry is None:
+            try:
+                if whole == 0:
+                    self._check_job(_entry(line), job)
+                else:
+                    self.parts.append(as_record(_entry(line), Part, path))
+            except _TornLine:
                 break
-            if whole == 0:
-                self._check_job(entry, job)
-            else:
-                self.parts.append(Part(**entry))
             whole += len(line)
         self._file = path.open("ab")
         try:
@@ -98,12 +108,18 @@ class PartLog:
         """The next rows whose texts have been drawn, each told once."""
         return [self._waiting.popleft() for _ in range(count)]
 
-    def add(self, rows: Sequence[Row], note: Mapping[str, Any]) -> None:
-        """Says that a part is done, whose output is on the disk."""
+    def add(self, rows: Sequence[Row], output: str, note: Mapping[str, Any]) -> None:
+        """Logs a part that is done.
+
+        Args:
+            rows: Its rows.
+            output: SHA-256 of what was written for it, which is on the disk.
+            note: See `Part`.
+        """
         for row in rows:
             self._add_to_hash(row)
-        part = Part(len(rows), self._hash.hexdigest(), note)
-        self._write(part._asdict())
+        part = Part(len(rows), self._hash.hexdigest(), output, dict(note))
+        self._write(asdict(part))
         self.parts.append(part)
 
     def close(self) -> None:
@@ -130,10 +146,38 @@ class PartLog:
         os.fsync(self._file.fileno())
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """The content of a line; ``None`` for one that was not written to its end."""
+def check_output(part: Part, found: str, where: object) -> None:
+    """Refuses what was written for a part and has changed since.
+
+    Args:
+        part: The part.
+        found: SHA-256 of what is there now.
+        where: What was written, for the message.
+
+    Raises:
+        InputError: It is not what was written.
+    """
+    if found != part.output:
+        raise InputError(
+            f"{where} has changed since it was written: expected SHA-256 {part.output}, found "
+            f"{found}; {_ANEW}"
+        )
+
+
+class _TornLine(Exception):
+    """A line that was not written to its end."""
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    """The content of a line.
+
+    Raises:
+        _TornLine: It is cut, or no JSON object.
+    """
     try:
-        entry = json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+        entry = parse_json(line, "a line") if line.endswith(b"\n") else None
+    except InputError:
+        entry = None
+    if not isinstance(entry, dict):
+        raise _TornLine
+    return entry

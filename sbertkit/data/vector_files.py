@@ -1,5 +1,6 @@
 """Vectors with their ids to a file, part by part: .npy or Parquet."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +14,13 @@ import numpy.typing as npt
 
 from sbertkit.arguments import output_file
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf, own_rows
-from sbertkit.data.part_log import PartLog
+from sbertkit.data.part_log import Part, PartLog, check_output
 from sbertkit.errors import InputError
 from sbertkit.lock import writer_lock
 from sbertkit.storage import (
     foreign_errors,
     made_parents,
+    sha256_file,
     storage_errors,
     sync_file,
     sync_folder,
@@ -27,37 +29,49 @@ from sbertkit.storage import (
 Vectors = npt.NDArray[np.float32]
 
 
+def digest_of(content: bytes | memoryview) -> str:
+    """The SHA-256 of bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
 class NpyWriter:
     """Writes a float32 matrix as .npy without knowing beforehand how many rows it will have.
 
     Args:
-        path: The file; what is in it after the rows that are there already is cut off.
+        path: The file; what is in it after the parts that are there already is cut off.
         dim: Size of a row.
-        rows: Rows that are there already.
+        parts: The parts of it that are there already.
 
     Raises:
-        InputError: There are fewer.
+        InputError: There are fewer rows, or they have changed.
     """
 
-    def __init__(self, path: Path, dim: int, rows: int = 0) -> None:
+    def __init__(self, path: Path, dim: int, parts: Sequence[Part] = ()) -> None:
+        rows = sum(part.rows for part in parts)
         self.rows = 0
         self._dim = dim
         self._file: IO[bytes] = path.open("r+b" if rows else "wb")
         try:
             self._write_header()
-            end = self._file.tell() + rows * dim * 4
+            start = self._file.tell()
+            end = start + rows * dim * 4
             if self._file.seek(0, os.SEEK_END) < end:
                 raise InputError(f"{path} has fewer than {rows} rows; begin anew without resume")
+            self._file.seek(start)
+            for part in parts:
+                check_output(part, digest_of(self._file.read(part.rows * dim * 4)), path)
             self._file.seek(self._file.truncate(end))
         except BaseException:
             self.close()
             raise
         self.rows = rows
 
-    def append(self, vectors: Vectors) -> None:
-        """Adds rows (n, dim)."""
-        self._file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
+    def append(self, vectors: Vectors) -> str:
+        """Adds rows (n, dim); gives the SHA-256 of their bytes."""
+        content = np.ascontiguousarray(vectors, dtype="<f4").data
+        self._file.write(content)
         self.rows += len(vectors)
+        return digest_of(content)
 
     def sync(self) -> None:
         """Puts all rows on the disk."""
@@ -87,8 +101,8 @@ class NpyWriter:
 class _Parts(Protocol):
     """Keeps parts in a folder until they become a file there."""
 
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-        """Puts a part on the disk."""
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
+        """Puts a part on the disk; gives the SHA-256 of what was written."""
         ...
 
     def finish(self) -> Path:
@@ -121,8 +135,8 @@ class VectorWriter:
     ) -> None:
         """Adds a part: ids and texts (n), vectors (n, dim) float32, a note for the log."""
         with storage_errors(self._path):  # which name the file that the caller wants
-            self._parts.append(ids, texts, vectors)
-            self.log.add(list(zip(ids, texts, strict=True)), note or {})
+            output = self._parts.append(ids, texts, vectors)
+            self.log.add(list(zip(ids, texts, strict=True)), output, note or {})
 
 
 def vector_file(path: str | os.PathLike[str]) -> Path:
@@ -205,13 +219,14 @@ class _NpyParts:
     def __init__(self, folder: Path, dim: int, log: PartLog, made: VectorsOf) -> None:
         del made
         self._path = folder / "vectors.npy"
-        self._writer = NpyWriter(self._path, dim, log.rows)
+        self._writer = NpyWriter(self._path, dim, log.parts)
 
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
         """See `_Parts`."""
         del ids, texts
-        self._writer.append(vectors)
+        output = self._writer.append(vectors)
         self._writer.sync()
+        return output
 
     def finish(self) -> Path:
         """See `_Parts`."""
@@ -231,13 +246,19 @@ class _ParquetParts:
         self._dim = dim
         self._made = made
         self._next = count(len(log.parts))
+        for number, part in enumerate(log.parts):
+            path = self._part(number)
+            if not path.is_file():
+                raise InputError(f"{path} is missing; begin anew without resume")
+            check_output(part, sha256_file(path), path)
 
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
+    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
         """See `_Parts`."""
         path = self._part(next(self._next))
         with OwnParquetWriter(path, self._dim, self._made) as writer:
             writer.write(ids, texts, vectors)
         sync_file(path)
+        return sha256_file(path)
 
     def finish(self) -> Path:
         """See `_Parts`."""

@@ -13,6 +13,7 @@ from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.report import Account, EncodeReport
 from sbertkit.errors import InputError
+from sbertkit.schema import as_record
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def encode_corpus(
     made = VectorsOf(loaded.fingerprint, loaded.precision)
     with open_vector_writer(output, loaded.dim, job=job, made=made, resume=resume) as writer:
         for part in writer.log.parts:
-            run.account.add(Account(**part.note))
+            run.account.add(as_record(part.note, Account, output))
         if run.account.rows:
             logger.warning("%s: %d documents were encoded before", output, run.account.rows)
         rows = ((document.id, document.text) for document in chain([first], documents))

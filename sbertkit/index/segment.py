@@ -6,7 +6,7 @@ Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not 
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.data.part_log import Part
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.files import open_regular
@@ -89,8 +90,8 @@ def write_vectors(
     pools: Iterable[Vectors],
     dim: int,
     *,
-    rows: int = 0,
-    written: Callable[[int], None] = lambda _: None,
+    parts: Sequence[Part] = (),
+    written: Callable[[int, str], None] = lambda *_: None,
 ) -> None:
     """Writes unit rows as .npy, pool by pool, with memory for one pool.
 
@@ -98,17 +99,19 @@ def write_vectors(
         path: The file.
         pools: Arrays (n, dim) of unit rows.
         dim: Size of a row.
-        rows: Rows that are in the file already and stay.
-        written: Called with the number of rows of each pool once they are on the disk.
+        parts: The parts that are in the file already and stay.
+        written: Called with the number of rows of each pool, and the SHA-256 of their bytes, once
+            they are on the disk.
 
     Raises:
+        InputError: A part that is in the file has changed.
         StorageError: The disk is full or a permission is missing.
     """
-    with storage_errors(path), closing(NpyWriter(path, dim, rows)) as writer:
+    with storage_errors(path), closing(NpyWriter(path, dim, parts)) as writer:
         for pool in pools:
-            writer.append(pool)
+            digest = writer.append(pool)
             writer.sync()
-            written(len(pool))
+            written(len(pool), digest)
         writer.finish()
 
 

@@ -28,6 +28,7 @@ from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, sta
 from sbertkit.retrieval.imported import VectorSource, import_vectors, own_vectors, without_vectors
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
 from sbertkit.retrieval.target import PARTS_FILE, Workspace, check_target, new_generation
+from sbertkit.schema import as_record
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
     ):
         run = encoder.start_run()
         for part in log.parts:
-            run.account.add(Account(**part.note))
+            run.account.add(as_record(part.note, Account, folder / PARTS_FILE))
         if run.account.rows:
             logger.warning("%d documents of %d were encoded before", run.account.rows, count)
         texts = log.texts(("", text) for text in store.texts())
@@ -170,8 +171,8 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
             folder / VECTORS_FILE,
             unit_pools(pools, row=log.rows),
             encoder.dim,
-            rows=log.rows,
-            written=lambda rows: log.add(log.drawn(rows), asdict(run.pool)),
+            parts=log.parts,
+            written=lambda rows, digest: log.add(log.drawn(rows), digest, asdict(run.pool)),
         )
     (folder / PARTS_FILE).unlink()
     return len(run.report().truncated)

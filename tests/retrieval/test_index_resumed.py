@@ -114,3 +114,65 @@ def test_another_corpus_or_encoder_is_refused_and_nothing_is_lost(
 
 def test_to_resume_what_was_never_begun_is_to_begin(tiny_encoder: Encoder, tmp_path: Path) -> None:
     assert rows_encoded(tiny_encoder, tmp_path / "index") == list(range(500))
+
+
+@pytest.mark.parametrize("damage", ["one bit", "NaN", "cut"])
+def test_vectors_that_changed_after_an_interruption_are_refused(
+    damage: str, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    interrupt(tiny_encoder, path, 2)
+    (vectors,) = tmp_path.rglob("vectors.npy")
+    content = bytearray(vectors.read_bytes())
+    if damage == "one bit":
+        content[-5] ^= 1
+    elif damage == "NaN":
+        content[200:204] = b"\x00\x00\xc0\x7f"
+    else:
+        del content[-4:]
+    vectors.write_bytes(content)
+    with pytest.raises(InputError, match="without resume"):
+        SearchIndex.build(NEW, tiny_encoder, path, resume=True)
+    assert not path.exists()
+    SearchIndex.build(NEW, tiny_encoder, path).close()
+    assert state(path, tiny_encoder) == ids_of(NEW)
+
+
+_ROWS = '"rows": 100'
+
+
+@pytest.mark.parametrize(
+    "value", ['"rows": -1', '"rows": "100"', '"rows": 1e3', '"rows": 1000000000000', '"evil": 100']
+)
+def test_a_log_that_is_not_ours_is_refused_in_one_line(
+    value: str, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    interrupt(tiny_encoder, path, 2)
+    (log,) = tmp_path.rglob("parts.jsonl")
+    log.write_text(log.read_text().replace(_ROWS, value, 1))
+    with pytest.raises(InputError) as refused:
+        SearchIndex.build(NEW, tiny_encoder, path, resume=True)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_log_of_another_kind_is_not_read(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    interrupt(tiny_encoder, path, 2)
+    (log,) = tmp_path.rglob("parts.jsonl")
+    log.unlink()
+    log.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="symbolic link"):
+        SearchIndex.build(NEW, tiny_encoder, path, resume=True)
+
+
+def test_a_line_without_end_or_nested_without_end_is_encoded_again(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    interrupt(tiny_encoder, path, 2)
+    (log,) = tmp_path.rglob("parts.jsonl")
+    first, second, _ = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(first + second + b"[" * 100_000 + b"\n")
+    assert rows_encoded(tiny_encoder, path) == list(range(100, 500))
+    assert state(path, tiny_encoder) == ids_of(NEW)
