@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_folder
-from sbertkit.data import ReadOptions, SourcedDocument, repair_surrogates
+from sbertkit.data import Document, ReadOptions, SourcedDocument, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.lock import writer_lock
@@ -305,7 +305,7 @@ class _Plan:
             )
         self._lines[place][stored.row] = line
         same_text = document.text == stored.text
-        if same_text and _sorted_keys(rendered(document)) == _sorted_keys(stored.metadata):
+        if same_text and self._has_fields(document, place, stored):
             self.unchanged += 1
             return False
         self._changed += 1
@@ -313,9 +313,16 @@ class _Plan:
         self.origins.append((place, stored.row) if same_text else None)
         return True
 
+    def _has_fields(self, document: Document, place: int, stored: StoredRow) -> bool:
+        """Whether a document has the further fields of a stored row, in whatever order."""
+        if rendered(document) == stored.metadata:
+            return True
+        there = self._view.segments[place].documents.at([stored.row])[stored.row]
+        return _sorted_keys(document) == _sorted_keys(there)
 
-def _sorted_keys(metadata: str) -> str:
-    return metadata if metadata == "{}" else json.dumps(json.loads(metadata), sort_keys=True)
+
+def _sorted_keys(document: Document) -> str:
+    return json.dumps(dict(document.metadata), sort_keys=True)
 
 
 def _digest(text: str) -> bytes:

@@ -22,18 +22,27 @@ DOCUMENTS_FILE = "documents.db"
 
 Clash = Callable[[str, int, int], InputError]
 
-_SCHEMA = """
+_TABLE = """\
 CREATE TABLE documents (
     row INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     text TEXT NOT NULL,
     metadata TEXT NOT NULL,
     line INTEGER NOT NULL
-);
+)"""
+_SCHEMA = f"""
+{_TABLE};
 CREATE VIRTUAL TABLE words USING fts5(
     text, content='documents', content_rowid='row', tokenize='unicode61 remove_diacritics 2'
 );
 """
+# Of a file that others may have prepared, nothing but tables and their rows is used.
+_WARY = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+_MADE = (
+    "SELECT sql FROM sqlite_master WHERE lower(name) = 'documents' OR type IN ('view', 'trigger')"
+)
+# Not counted: a prepared tree of pages can lead to the same page without end.
+_BOUNDS = "SELECT (SELECT min(row) FROM documents), (SELECT max(row) FROM documents)"
 # A staged file that is not finished is thrown away whole, so that it needs no journal.
 _STAGING = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 _ROWS_PER_QUERY = 500
@@ -125,36 +134,46 @@ class DocumentStore:
         with self._lock:
             self._connect()
         try:
-            ((count,),) = self._fetch("SELECT count(*) FROM documents", (), 1)
+            self._count = self._last_row() + 1
         except BaseException:
             self.close()
             raise
-        self._count = int(count)
 
     def __len__(self) -> int:
         return self._count
 
     def at(self, rows: Sequence[int]) -> dict[int, Document]:
         """The documents of some rows, by row."""
+        wanted = sorted(set(rows))
         columns = "SELECT row, id, text, metadata FROM documents WHERE row"
-        return {
-            row: Document(id_, text, json.loads(metadata))
-            for row, id_, text, metadata in self._among(columns, sorted(set(rows)))
+        documents = {
+            row: self._document(row, id_, text, metadata)
+            for row, id_, text, metadata in self._among(columns, wanted)
         }
+        if len(documents) < len(wanted):
+            lost = next(row for row in wanted if row not in documents)
+            raise DamagedIndex(f"{self._path} lacks row {lost}")
+        return documents
 
     def find(self, ids: Sequence[str]) -> dict[str, StoredRow]:
         """Where those of some ids that are there are stored, by id."""
         columns = "SELECT id, row, text, metadata FROM documents WHERE id"
-        return {id_: StoredRow(*others) for id_, *others in self._among(columns, ids)}
+        found = {}
+        for id_, row, text, metadata in self._among(columns, ids):
+            if not 0 <= row < self._count:
+                raise self._damaged(row, f"expected rows from 0 to {self._count - 1}")
+            found[id_] = StoredRow(row, self._text(row, text), self._text(row, metadata))
+        return found
 
     def texts(self) -> Iterator[str]:
         """All texts in the order of rows, one at a time."""
-        for _, text in self._in_order("text"):
-            yield text
+        for row, text in self._in_order("text"):
+            yield self._text(row, text)
 
     def texts_at(self, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
         """Rows, and the text of each."""
-        yield from self._among("SELECT row, text FROM documents WHERE row", rows)
+        for row, text in self._among("SELECT row, text FROM documents WHERE row", rows):
+            yield row, self._text(row, text)
 
     def documents(self, live: npt.NDArray[np.bool_] | None = None) -> Iterator[SourcedDocument]:
         """The documents in the order of rows, one at a time.
@@ -164,13 +183,46 @@ class DocumentStore:
         """
         for row, id_, text, metadata, line in self._in_order("id, text, metadata, line"):
             if live is None or live[row]:
-                yield SourcedDocument(Document(id_, text, json.loads(metadata)), line)
+                if type(line) is not int:
+                    raise self._damaged(row, f"expected the number of a line, found {line!r:.50}")
+                yield SourcedDocument(self._document(row, id_, text, metadata), line)
 
     def close(self) -> None:
         """Frees the file; what is asked for later is refused."""
         with self._lock:
             self._closed = True
             self._free()
+
+    def _last_row(self) -> int:
+        """The greatest row, -1 where there is none, once the table is known to be ours."""
+        if [sql for (sql,) in self._fetch(_MADE, (), 1)] != [_TABLE]:
+            raise DamagedIndex(f"{self._path}: expected a table `documents` as sbertkit makes it")
+        ((first, last),) = self._fetch(_BOUNDS, (), 1)
+        if last is None:
+            return -1
+        if first != 0:
+            raise DamagedIndex(f"{self._path}: expected rows from 0, found row {first}")
+        return int(last)
+
+    def _document(self, row: int, id_: object, text: object, metadata: object) -> Document:
+        """A document as it is stored, its types checked."""
+        if metadata == "{}":
+            return Document(self._text(row, id_), self._text(row, text), {})
+        try:
+            fields = json.loads(self._text(row, metadata))
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(row, f"its metadata is no JSON: {error}") from error
+        if type(fields) is not dict:
+            raise self._damaged(row, "its metadata is no JSON object")
+        return Document(self._text(row, id_), self._text(row, text), fields)
+
+    def _text(self, row: int, value: object) -> str:
+        if type(value) is not str:
+            raise self._damaged(row, f"expected text, found {value!r:.50}")
+        return value
+
+    def _damaged(self, row: int, reason: str) -> DamagedIndex:
+        return DamagedIndex(f"{self._path}, row {row}: {reason}")
 
     def _among(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The answers to a query that ends in a column, for those rows with one of the values."""
@@ -199,8 +251,9 @@ class DocumentStore:
             try:
                 with closing(self._connection.execute(query, values)) as cursor:
                     answers = cursor.fetchmany(limit + 1)
-            except sqlite3.Error as error:
-                raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
+            except (sqlite3.Error, MemoryError) as error:
+                reason = str(error) or type(error).__name__
+                raise DamagedIndex(f"{self._path} cannot be read: {reason}") from error
         if len(answers) > limit:
             raise DamagedIndex(f"{self._path} holds a row twice")
         return answers
@@ -212,6 +265,7 @@ class DocumentStore:
         try:
             self._file = OpenedFile(self._path, self._path.stat())
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            self._connection.executescript(_WARY)
         except (OSError, sqlite3.Error) as error:
             raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
         self._process = os.getpid()
