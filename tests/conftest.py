@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -101,6 +102,27 @@ def obey_permissions() -> Callable[[], None]:
 def become_other_user() -> Callable[[], None]:
     """Makes a child process that of another user; see `other_user`."""
     return _usable(other_user.become_other_user)
+
+
+@pytest.fixture
+def mount() -> Iterator[Callable[..., None]]:
+    """Mounts an empty file system of a size, or another folder, at a new folder."""
+    mounted: list[Path] = []
+
+    def mount_at(folder: Path, other: Path | None = None, *, size: str = "20m") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        what = ["--bind", str(other)] if other else ["-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
+        try:
+            done = subprocess.run(["mount", *what, str(folder)], capture_output=True, timeout=10)
+        except OSError:
+            pytest.skip("no mount command")
+        if done.returncode != 0:
+            pytest.skip("mounting is not permitted")
+        mounted.append(folder)
+
+    yield mount_at
+    for folder in reversed(mounted):
+        subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)
 
 
 def _usable(change: Callable[[], None]) -> Callable[[], None]:

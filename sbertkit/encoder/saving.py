@@ -16,13 +16,15 @@ from sbertkit.encoder.layout import pooling_flags
 from sbertkit.encoder.pooling import KINDS
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import quiet_transformers
-from sbertkit.errors import InputError, StorageError
-from sbertkit.storage import staged_folder, storage_errors
+from sbertkit.errors import InputError
+from sbertkit.storage import clear_leftovers, library_errors, staged_folder, storage_errors
 
 if TYPE_CHECKING:
     from sbertkit.encoder.encoder import Encoder
 
 LINEAGE_FILE = "sbertkit.json"
+MODEL_MARKER = "modules.json"
+"""The file without which a folder is no model of sentence-transformers."""
 _FORMAT = 1
 
 
@@ -31,8 +33,9 @@ def save_encoder(
 ) -> None:
     """Writes the folder in one step; see `Encoder.save` and `write_encoder`."""
     with storage_errors(folder):
+        clear_leftovers(folder)
         check_model_target(folder)
-        with staged_folder(folder) as staged:
+        with staged_folder(folder, last=MODEL_MARKER) as staged:
             write_encoder(encoder, staged, lineage=lineage)
 
 
@@ -54,18 +57,11 @@ def write_encoder(
     Raises:
         StorageError: safetensors or tokenizers could not write, as on a full disk.
     """
-    try:
+    # So safetensors and tokenizers report a full disk, the latter without a type of its own.
+    with library_errors(folder, SafetensorError, Exception):
         _write_folder(encoder, folder)
         if add is not None:
             add(folder)
-    except Exception as error:
-        # So safetensors and tokenizers tell of a full disk, the latter without a type of its own.
-        if not isinstance(error, SafetensorError) and type(error) is not Exception:
-            raise
-        reason = " ".join(str(error).split())[:200]
-        raise StorageError(
-            f"cannot write {folder}: {reason}; check the free space, or choose another place"
-        ) from error
     _write_json(
         folder / LINEAGE_FILE,
         {
@@ -127,7 +123,7 @@ def _write_folder(encoder: "Encoder", folder: Path) -> None:
         _write_module(place, step.config(), step)  # type: ignore[operator]
         modules.append(str(step.published_name))
     _write_json(
-        folder / "modules.json",
+        folder / MODEL_MARKER,
         [
             {
                 "idx": position,

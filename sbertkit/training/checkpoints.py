@@ -12,7 +12,14 @@ from typing import Any
 from sbertkit.errors import InputError
 from sbertkit.files import inside, open_regular, read_regular
 from sbertkit.schema import Count, Digest, as_record, parse_json
-from sbertkit.storage import replace_file, sha256_file, storage_errors, sync_folder, sync_tree
+from sbertkit.storage import (
+    follow_modes,
+    replace_file,
+    sha256_file,
+    storage_errors,
+    sync_folder,
+    sync_tree,
+)
 
 Scalar = str | bool | int | float | None
 """What a JSON document has at its leaves."""
@@ -97,6 +104,7 @@ class CheckpointStore:
                 content["sha256"] = _digest(content)
                 text = json.dumps(content, indent=2, allow_nan=False)
                 (staged / MANIFEST).write_text(text, encoding="utf-8")
+                follow_modes(staged)
                 sync_tree(staged)
                 if path.exists():
                     shutil.rmtree(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 from torch import nn
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.saving import write_encoder
-from sbertkit.storage import staged_folder, storage_errors
+from sbertkit.encoder.saving import MODEL_MARKER, write_encoder
+from sbertkit.storage import copy_tree, staged_folder, storage_errors
 from sbertkit.training.card import model_card
 from sbertkit.training.curves import draw_curves
 from sbertkit.training.folder import TRACKERS, RunFolder
@@ -53,7 +53,12 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
         (place / "curves.svg").write_text(draw_curves(result.log), encoding="utf-8")
         shutil.copyfile(folder.log, place / LOG_FILE)
         if (folder.work / TRACKERS).is_dir():
-            shutil.copytree(folder.work / TRACKERS, place / TRACKERS)
+            copy_tree(folder.work / TRACKERS, place / TRACKERS)
 
-    with storage_errors(folder.output), staged_folder(folder.output, replace=False) as staged:
+    with (
+        storage_errors(folder.output),
+        staged_folder(
+            folder.output, replace=False, last=MODEL_MARKER, beside=(folder.work.name,)
+        ) as staged,
+    ):
         write_encoder(setup.encoder, staged, lineage=result.record, add=add)

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from transformers import PrinterCallback
 
-from sbertkit.errors import StorageError, TrainingStopped
+from sbertkit.errors import TrainingStopped
+from sbertkit.storage import library_errors
 from sbertkit.training.batches import BatchOrder, Collator
 from sbertkit.training.checkpoints import CheckpointStore
 from sbertkit.training.monitor import Monitor
@@ -179,16 +180,11 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
         """Writes what a resumed run needs, with the Trainer's own functions where it has them."""
         (folder / "model").mkdir()
         self._write_model(folder / "model")
-        try:
+        with library_errors(folder, RuntimeError):
             self._save_optimizer_and_scheduler(str(folder))
             self._save_scaler(str(folder))
             if self.args.world_size == 1:
                 self._save_rng_state(str(folder))
-        except RuntimeError as error:  # how torch tells of a full disk
-            reason = " ".join(str(error).split())[:200]
-            raise StorageError(
-                f"cannot write {folder}: {reason}; check the free space, or choose another place"
-            ) from error
         # The log has its rows already, and an infinite one is nothing for strict JSON.
         replace(self.state, log_history=[]).save_to_json(str(folder / STATE_FILE))
 

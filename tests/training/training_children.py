@@ -223,7 +223,7 @@ def _run(
 
 def _arm(kill: Kill, root: Path) -> None:
     """Makes this process end itself at a moment of its run."""
-    from sbertkit import storage
+    from sbertkit.storage import publishing
     from sbertkit.training.checkpoints import CheckpointStore
     from sbertkit.training.monitor import Monitor
 
@@ -237,13 +237,13 @@ def _arm(kill: Kill, root: Path) -> None:
     elif kill.moment == "saving":
         _strike_in_writing(CheckpointStore, kill.number, strike)
     elif kill.moment == "output":
-        place_folder = storage._place_folder
+        place_folder = publishing._place_folder
 
         def place_later(new: Path, path: Path) -> None:
             strike()
             place_folder(new, path)
 
-        storage._place_folder = place_later
+        publishing._place_folder = place_later
     else:
         _strike_at_use(kill.number, root, strike)
 

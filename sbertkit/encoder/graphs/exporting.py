@@ -30,7 +30,7 @@ from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
 from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
 from sbertkit.encoder.network import Network
 from sbertkit.errors import InputError
-from sbertkit.storage import sha256_file, staged_folder, storage_errors
+from sbertkit.storage import clear_leftovers, sha256_file, staged_folder, storage_errors
 
 _CALIBRATION_TEXTS = 256
 _LIBRARIES = ("torch", "transformers", "onnxruntime")
@@ -71,11 +71,12 @@ def export_encoder(
         raise InputError(f"calibrate is for precision int8, not for {precision}; leave it out")
     place = output_folder(folder)
     with storage_errors(place):
+        clear_leftovers(place)
         _check_target(place)
         texts = PROBES
         if calibrate is not None:
             texts = sample_texts(calibrate, _CALIBRATION_TEXTS).texts
-        with staged_folder(place) as staged:
+        with staged_folder(place, last=ENTRY_FILE) as staged:
             write_graph(encoder, staged, precision, texts)
     return read_entry(place)
 

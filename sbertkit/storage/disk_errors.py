@@ -1,0 +1,124 @@
+"""Plain words for what goes wrong in writing, whoever writes."""
+
+import errno
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sbertkit.errors import SbertkitError, StorageError
+
+Item = TypeVar("Item")
+
+_REASONS = {
+    errno.ENOSPC: "no space left, the disk is full; free some space or choose another place",
+    errno.EDQUOT: "no space left in the disk quota; free some space or choose another place",
+    errno.EFBIG: "the file would be larger than allowed; raise the limit or choose another place",
+    errno.EACCES: "permission denied; choose a place that you may write to",
+    errno.EPERM: "permission denied; choose a place that you may write to",
+    errno.EROFS: "the file system is read-only; choose another place",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another place",
+    errno.EEXIST: "a part of the path is a file, not a folder; choose another place",
+    errno.ENOTEMPTY: "something else has been put there meanwhile; move that away, then go on",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+}
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_IN_WORDS = re.compile(r"(?:os error |errno )(\d+)", re.IGNORECASE)
+"""The error number in the messages of Rust, Arrow and `shutil`."""
+_PROBE_BYTES = 2**20
+_FOREIGN = "_sbertkit_foreign"
+
+
+@contextmanager
+def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns write errors of the system and of SQLite in the block into one-line `StorageError`s.
+
+    Args:
+        path: What is being written, for the message.
+
+    Raises:
+        StorageError: The disk is full, a permission is missing, or the like.
+    """
+    try:
+        yield
+    except SbertkitError:
+        raise
+    except (OSError, sqlite3.OperationalError) as error:
+        if getattr(error, _FOREIGN, False):
+            raise
+        raise StorageError(f"cannot write {os.fspath(path)}: {_reason(error)}") from error
+
+
+@contextmanager
+def library_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turns what a library raises in the block into `StorageError`s, where it has no `OSError`.
+
+    Args:
+        folder: What it writes into. Where the error does not say why, it is tried whether there is
+            space, while what has been written is still there.
+        kinds: Types of its errors; those derived from them do not count.
+
+    Raises:
+        StorageError: The library could not write.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error) not in kinds:
+            raise
+        number = _number(error) or _number_of_probe(folder)
+        reason = _REASONS.get(number or 0) or _in_one_line(error)
+        raise StorageError(f"cannot write {folder}: {reason}") from error
+
+
+def _reason(error: OSError | sqlite3.OperationalError) -> str:
+    return _REASONS.get(_number(error) or 0) or _in_one_line(error)
+
+
+def _in_one_line(error: Exception) -> str:
+    words = " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
+    return f"{words}; check the free space and the permissions, or choose another place"
+
+
+def _number(error: BaseException) -> int | None:
+    """The number of the system's error that an error is, or a lack of space that led to it."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return errno.ENOSPC
+    found = _IN_WORDS.search(str(error))
+    if found is not None and int(found[1]) in _NO_SPACE:
+        return int(found[1])
+    behind = error.__cause__ or error.__context__
+    number = None if behind is None else _number(behind)
+    return number if number in _NO_SPACE else None
+
+
+def _number_of_probe(folder: Path) -> int | None:
+    """The number of the error that writing a small file into the folder ends in, if in any."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        return error.errno
+    return None
+
+
+@contextmanager
+def foreign_errors() -> Iterator[None]:
+    """Lets system errors of the caller's own code pass `storage_errors` around it as they are."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        setattr(error, _FOREIGN, True)
+        raise
+
+
+def foreign_items(items: Iterable[Item]) -> Iterator[Item]:
+    """The items of the caller's iterable, whose own errors stay what they are."""
+    with foreign_errors():
+        yield from items

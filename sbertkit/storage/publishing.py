@@ -1,0 +1,203 @@
+"""Outputs that appear whole or not at all, in place of older ones."""
+
+import ctypes
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sbertkit.errors import StorageError
+from sbertkit.storage.disk_errors import storage_errors
+from sbertkit.storage.modes import follow_modes, mode_of
+from sbertkit.storage.side_names import clear_leftovers, side_file, side_folder, side_name
+from sbertkit.storage.syncing import sync_file, sync_folder, sync_tree
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+@contextmanager
+def made_parents(path: Path) -> Iterator[None]:
+    """Makes the folders above `path`; those it made go again when the block fails.
+
+    Raises:
+        StorageError: They cannot be made.
+    """
+    with storage_errors(path):
+        missing = [parent for parent in path.parents if not parent.exists()]
+    try:
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+        with storage_errors(path):
+            for parent in missing:
+                sync_folder(parent.parent)
+    except BaseException:
+        for parent in missing:
+            with suppress(OSError):  # somebody else has put something there
+                parent.rmdir()
+        raise
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file so that readers and crashes meet the old bytes or the new, never a mix."""
+    with staged_file(path) as staged:
+        staged.write_bytes(content)
+
+
+@contextmanager
+def staged_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`, which becomes `path` if the block ends well.
+
+    The folders above are made; those it made go again when the block fails. What killed writers of
+    this file have left goes.
+    """
+    with made_parents(path):
+        clear_leftovers(path)
+        with side_file(path) as staged:
+            yield staged
+            publish_file(staged, path)
+
+
+def publish_file(new: Path, path: Path) -> None:
+    """Moves a written file to `path`, in place of one that may be there, whose mode stays."""
+    sync_file(new)
+    mode = mode_of(path)
+    if mode is not None:
+        new.chmod(mode)
+    new.replace(path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def staged_folder(
+    path: Path, *, replace: bool = True, last: str | None = None, beside: Collection[str] = ()
+) -> Iterator[Path]:
+    """Yields a temporary folder, which takes the place of `path` at the end.
+
+    An error inside the block leaves `path` as it was. A folder that cannot be replaced, see
+    `is_fixed`, must be empty; the files are then moved into it one by one.
+
+    Args:
+        path: The folder to make.
+        replace: Whether it may take the place of a folder that is not empty.
+        last: The file that makes the folder valid, which is moved as the last one, so that after a
+            kill half a folder is not taken for a whole one.
+        beside: Names that may be in a folder that cannot be replaced.
+
+    Raises:
+        StorageError: It cannot be replaced and is not empty.
+    """
+    with made_parents(path):
+        clear_leftovers(path)
+        fixed = is_fixed(path)
+        if fixed:
+            _check_empty(path, beside)
+        with side_folder(path, path if fixed else path.parent) as staged:
+            yield staged
+            follow_modes(staged, path)
+            sync_tree(staged)
+            if fixed:
+                _check_empty(path, (*beside, staged.name))
+                _fill_folder(staged, path, last)
+            elif replace:
+                swap_folder(staged, path)
+            else:
+                _place_folder(staged, path)
+
+
+def is_fixed(path: Path) -> bool:
+    """Whether there is a folder that cannot be replaced by another one.
+
+    So is a folder where a file system is mounted, one that this process works in, which would be
+    left in a deleted folder, and one in a folder that may not be written to.
+
+    Args:
+        path: The folder, all links followed.
+    """
+    if not path.is_dir():
+        return False
+    with suppress(FileNotFoundError):
+        if Path.cwd().is_relative_to(path):
+            return True
+    return _is_mounted(path) or not os.access(path.parent, os.W_OK | os.X_OK)
+
+
+def _is_mounted(path: Path) -> bool:
+    if os.path.ismount(path):
+        return True
+    try:  # a folder mounted at another place of the same file system is found here alone
+        mounts = _MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return False
+    escaped = re.compile(rb"\\([0-7]{3})")
+    name = os.fsencode(path)
+    return any(
+        escaped.sub(lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4]) == name
+        for line in mounts
+    )
+
+
+def _check_empty(path: Path, beside: Collection[str]) -> None:
+    others = sorted({place.name for place in path.iterdir()} - set(beside))
+    if others:
+        raise StorageError(
+            f"{path} is mounted, the working folder or in a folder that may not be written to, so "
+            f"that it cannot be replaced in one step, and holds {others[0]}; empty it, or choose "
+            "another place"
+        )
+
+
+def _fill_folder(new: Path, path: Path, last: str | None) -> None:
+    """Moves all that is in the folder `new` to the folder `path`."""
+    for place in sorted(new.iterdir(), key=lambda place: (place.name == last, place.name)):
+        if place.name == last:
+            sync_folder(path)
+        place.rename(path / place.name)
+    sync_folder(path)
+
+
+def swap_folder(new: Path, path: Path) -> None:
+    """Moves the folder `new` to `path`; one that stands there is at `new` afterwards."""
+    if not path.exists():
+        new.rename(path)
+    elif not _exchange(new, path):
+        old = path.with_name(side_name(path.name, mark="old"))
+        path.rename(old)
+        try:
+            new.rename(path)
+        except BaseException:
+            old.rename(path)
+            raise
+        old.rename(new)
+    sync_folder(path.parent)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Whether two folders have changed places in one step, which not every system can do."""
+    rename = _renameat2()
+    if rename is None:
+        return False
+    names = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
+    return bool(rename(*names, _RENAME_EXCHANGE) == 0)
+
+
+@cache
+def _renameat2() -> Any:
+    """The call of Linux, or ``None``."""
+    try:
+        return ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def _place_folder(new: Path, path: Path) -> None:
+    """Moves the folder `new` to `path`, where nothing stands, or an empty folder."""
+    if os.name == "nt" and path.is_dir():
+        path.rmdir()  # POSIX renames over an empty folder, and over no other
+    new.rename(path)
+    sync_folder(path.parent)
