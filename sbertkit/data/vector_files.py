@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -16,14 +15,15 @@ from sbertkit.arguments import output_file
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf, own_rows
 from sbertkit.data.part_log import Part, PartLog, check_output
 from sbertkit.errors import InputError
-from sbertkit.lock import writer_lock
+from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.storage import (
+    clear_folder,
     foreign_errors,
     made_parents,
+    publish_file,
     sha256_file,
     storage_errors,
     sync_file,
-    sync_folder,
 )
 
 Vectors = npt.NDArray[np.float32]
@@ -177,11 +177,12 @@ def open_vector_writer(
         StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(path)
+    folder = target.with_name(f".{target.name}.parts")
     with (
         storage_errors(target),
         made_parents(target),
-        writer_lock(target),
-        _parts_folder(target, resume=resume) as folder,
+        writer_lock(target, lambda: folder),
+        _emptied(folder, resume=resume),
     ):
         log = PartLog(folder / "parts.jsonl", {"dim": dim, **(job or {})})
         try:
@@ -194,23 +195,21 @@ def open_vector_writer(
                 parts.close()
         finally:
             log.close()
-        finished.replace(target)
-        sync_folder(target.parent)
+        publish_file(finished, target)
 
 
 @contextmanager
-def _parts_folder(target: Path, *, resume: bool) -> Iterator[Path]:
-    folder = target.with_name(f".{target.name}.parts")
+def _emptied(folder: Path, *, resume: bool) -> Iterator[None]:
+    """Removes the parts before and after the block, unless they are wanted to go on with."""
     if not resume:
-        shutil.rmtree(folder, ignore_errors=True)
+        clear_folder(folder, (LOCK_FILE,))
     try:
-        folder.mkdir(exist_ok=True)
-        yield folder
+        yield
     except BaseException:
         if not resume:
-            shutil.rmtree(folder, ignore_errors=True)
+            clear_folder(folder, (LOCK_FILE,))
         raise
-    shutil.rmtree(folder, ignore_errors=True)
+    clear_folder(folder, (LOCK_FILE,))
 
 
 class _NpyParts:

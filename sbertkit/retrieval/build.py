@@ -20,14 +20,19 @@ from sbertkit.index import (
     unit_pools,
     write_vectors,
 )
-from sbertkit.lock import writer_lock
 from sbertkit.progress import track
 from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.imported import VectorSource, import_vectors, own_vectors, without_vectors
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
-from sbertkit.retrieval.target import PARTS_FILE, Workspace, check_target, new_generation
+from sbertkit.retrieval.target import (
+    PARTS_FILE,
+    Workspace,
+    check_target,
+    index_lock,
+    new_generation,
+)
 from sbertkit.schema import as_record
 from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
 
@@ -91,13 +96,13 @@ def build_index(
         StorageError: The disk is full, a permission is missing, or another process builds there.
     """
     check_target(path)
-    with made_parents(path), writer_lock(path), storage_errors(path):
+    with made_parents(path), index_lock(path), storage_errors(path):
         # What is there is looked at again, now that nobody else can change it.
         check_target(path)
         with new_generation(path, resume=options.resume) as workspace:
             manifest = _write(corpus, encoder, workspace, path, options)
             workspace.sync()
-            manifest.commit(workspace.root)
+            workspace.commit(manifest)
 
 
 def _write(

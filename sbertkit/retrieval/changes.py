@@ -17,7 +17,6 @@ from sbertkit.arguments import output_folder
 from sbertkit.data import Document, ReadOptions, SourcedDocument, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
-from sbertkit.lock import writer_lock
 from sbertkit.progress import track
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import (
@@ -32,7 +31,7 @@ from sbertkit.retrieval.merging import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewRows, Origin, write_segment
-from sbertkit.retrieval.target import Workspace, new_generation, refuse_links
+from sbertkit.retrieval.target import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.storage import foreign_errors, storage_errors
@@ -199,7 +198,7 @@ def _changing(path: str | os.PathLike[str], known: View | None) -> Iterator[tupl
     """Yields the newest state of an index and a place for the next, with the right to write."""
     root = output_folder(path)
     read_manifest(root)  # what is no index gets no lock
-    with writer_lock(root), storage_errors(root):
+    with index_lock(root), storage_errors(root):
         refuse_links(root)
         view = open_view(root, known)
         with new_generation(root) as workspace:
@@ -395,9 +394,11 @@ def _put(
     tombstones = None
     if any(rows is not None for rows in live):
         tombstones = write_tombstones(workspace.root, workspace.generation, live)
-    replace(
-        view.manifest,
-        generation=workspace.generation,
-        segments=tuple(entry for entry, _ in kept),
-        tombstones=tombstones,
-    ).commit(workspace.root)
+    workspace.commit(
+        replace(
+            view.manifest,
+            generation=workspace.generation,
+            segments=tuple(entry for entry, _ in kept),
+            tombstones=tombstones,
+        )
+    )

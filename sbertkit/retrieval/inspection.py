@@ -6,6 +6,7 @@ from pathlib import Path
 from sbertkit.arguments import path_text
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
+from sbertkit.lock import LOCK_FILE
 from sbertkit.retrieval.journal import (
     JOURNAL_FILE,
     SIDE_FILES,
@@ -89,7 +90,7 @@ def unnamed(root: Path, manifest: Manifest) -> list[Problem]:
 
     What a killed change has left does no harm and is left to the next writer.
     """
-    files = {MANIFEST_FILE, JOURNAL_FILE, *(entry.path for entry in manifest.files())}
+    files = {MANIFEST_FILE, JOURNAL_FILE, LOCK_FILE, *(entry.path for entry in manifest.files())}
     parts = named_by(manifest)
     found: list[Problem] = []
     for at, folders, names in os.walk(root):

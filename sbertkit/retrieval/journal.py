@@ -30,10 +30,10 @@ from sbertkit.retrieval.manifest import (
     read_manifest,
 )
 from sbertkit.schema import Digest, Positive, read_record
-from sbertkit.storage import replace_file, sync_folder
+from sbertkit.storage import clear_leftovers, replace_file, side_pattern, sync_folder
 
 JOURNAL_FILE = "journal.json"
-SIDE_FILES = re.compile(rf"\.({re.escape(MANIFEST_FILE)}|{re.escape(JOURNAL_FILE)})\.\d+\.tmp")
+SIDE_FILES = re.compile("|".join(side_pattern(name) for name in (MANIFEST_FILE, JOURNAL_FILE)))
 """The names of what becomes a manifest or a journal when it is whole."""
 
 _MADE = re.compile(
@@ -90,10 +90,8 @@ def withdraw(root: Path, generation: int, old: bytes | None) -> None:
 def clear(root: Path) -> None:
     """Removes what a commit has replaced, what killed writers have left, and then the journal."""
     removed = _remove(root, leftovers(root))
-    for place in root.iterdir():
-        if SIDE_FILES.fullmatch(place.name) and not place.is_dir():
-            with suppress(OSError):  # on Windows somebody may have it open
-                place.unlink()
+    for name in (MANIFEST_FILE, JOURNAL_FILE):
+        clear_leftovers(root / name)
     if removed:
         _end(root)
 

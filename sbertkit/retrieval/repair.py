@@ -22,7 +22,6 @@ from sbertkit.index import (
     unit_pools,
     write_vectors,
 )
-from sbertkit.lock import writer_lock
 from sbertkit.retrieval.carried import carry_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.inspection import unnamed
@@ -40,7 +39,7 @@ from sbertkit.retrieval.manifest import (
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.results import Problem, Repair
 from sbertkit.retrieval.segment_writer import kind_for
-from sbertkit.retrieval.target import Workspace, new_generation, refuse_links
+from sbertkit.retrieval.target import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
 from sbertkit.storage import storage_errors
 
@@ -91,7 +90,7 @@ def repair_index(
     """
     root = output_folder(path)
     read_manifest(root)
-    with writer_lock(root), storage_errors(root):
+    with index_lock(root), storage_errors(root):
         refuse_links(root)
         manifest = read_manifest(root)
         work = _Repair(root, manifest, options, accept_loss=accept_loss, progress=progress)
@@ -190,16 +189,18 @@ class _Repair:
             tombstones = write_tombstones(
                 self._root, workspace.generation, [rows for _, rows in kept]
             )
-        replace(
-            self._manifest,
-            generation=workspace.generation,
-            segments=tuple(
-                replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
-                for entry, rows in kept
-            ),
-            exported=exported,
-            tombstones=tombstones,
-        ).commit(self._root)
+        workspace.commit(
+            replace(
+                self._manifest,
+                generation=workspace.generation,
+                segments=tuple(
+                    replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
+                    for entry, rows in kept
+                ),
+                exported=exported,
+                tombstones=tombstones,
+            )
+        )
 
     def _problem(self, entry: SegmentEntry, name: str) -> Problem | None:
         return self.bad.get(f"{SEGMENTS_FOLDER}/{entry.id}/{name}")

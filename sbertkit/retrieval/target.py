@@ -3,21 +3,24 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-from sbertkit.errors import DamagedIndex, InputError, StorageError
+from sbertkit.errors import DamagedIndex, InputError, SbertkitError, StorageError
 from sbertkit.index import VECTORS_FILE
+from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.retrieval import journal
 from sbertkit.retrieval.manifest import (
     ENCODER_FOLDER,
+    MANIFEST_FILE,
     SEGMENTS_FOLDER,
     TOMBSTONES_FOLDER,
+    Manifest,
     is_index,
     read_manifest,
 )
-from sbertkit.storage import storage_errors, sync_folder, sync_tree
+from sbertkit.storage import clear_folder, follow_modes, storage_errors, sync_folder, sync_tree
 
 _MAX_GENERATION = 10**12
 """No index is written so often; a name with more is somebody else's."""
@@ -56,9 +59,30 @@ def check_target(path: Path) -> None:
 def _is_begun(place: Path) -> bool:
     """Whether a killed first build has left this in a folder that was empty."""
     name = place.name
+    if name == LOCK_FILE:
+        return True
     if name == journal.JOURNAL_FILE:
         return journal.read_journal(place.parent) is not None
     return journal.SIDE_FILES.fullmatch(name) is not None and not place.is_dir()
+
+
+def index_lock(path: Path) -> AbstractContextManager[None]:
+    """Holds the right to write an index folder for the block, also where there is none yet.
+
+    The lock is in the folder, where all who can write it meet, and moves there with a new index.
+    """
+
+    def place() -> Path:
+        if os.name == "nt":  # no folder is renamed in which a file is open
+            path.mkdir(exist_ok=True)
+        return path if path.is_dir() else _building(path)
+
+    return writer_lock(path, place)
+
+
+def _building(path: Path) -> Path:
+    """Where an index is built that is to be at a path where nothing is."""
+    return path.with_name(f".{path.name}.building")
 
 
 class Workspace:
@@ -75,6 +99,8 @@ class Workspace:
         self.generation = generation
         self.names: list[str] = []
         self._left = left
+        self._begun = _manifest_bytes(root)
+        self._committed = False
 
     def new_name(self) -> str:
         """The name of a new folder, of a segment or an encoder."""
@@ -97,11 +123,44 @@ class Workspace:
 
     def sync(self) -> None:
         """Puts the new folders on the disk, before a manifest names them."""
+        self.check_alone()
         for place in self.places():
             if place.is_dir():
+                follow_modes(place)
                 sync_tree(place)
                 sync_folder(place.parent)
         sync_folder(self.root)
+
+    def commit(self, manifest: Manifest) -> None:
+        """Makes a manifest the state of the index folder, in one step.
+
+        Raises:
+            StorageError: The folder is not in the state that the change began with.
+        """
+        self.check_alone()
+        self._committed = True
+        manifest.commit(self.root)
+
+    def check_alone(self) -> None:
+        """Refuses to go on where somebody has written whom the lock did not keep away.
+
+        Raises:
+            StorageError: It is so.
+        """
+        if self.is_overtaken():
+            raise StorageError(
+                f"another writer has changed {self.root} meanwhile, which this file system did not "
+                "keep out; nothing of this change was kept: make it again"
+            )
+
+    def is_overtaken(self) -> bool:
+        """Whether the folder is in another state than the one that this change began with."""
+        return not self._committed and _manifest_bytes(self.root) != self._begun
+
+    def discard(self) -> None:
+        """Removes the new folders."""
+        for place in self.places():
+            shutil.rmtree(place, ignore_errors=True)
 
     def places(self) -> list[Path]:
         """Where the new folders may be."""
@@ -127,11 +186,11 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
         InputError: There is a link in the folder.
     """
     fresh = not path.exists()
-    root = path.with_name(f".{path.name}.building") if fresh else path
+    root = _building(path) if fresh else path
     refuse_links(root)
     left = _interrupted(root) if resume else None
     if fresh and left is None:
-        shutil.rmtree(root, ignore_errors=True)
+        clear_folder(root, (LOCK_FILE,))
     workspace = Workspace(root, 1 if fresh else _next_generation(path), left)
     old = None if fresh else journal.content(path)
     try:
@@ -143,8 +202,12 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
         if fresh:
             root.replace(path)
             sync_folder(path.parent)
-    except BaseException:
-        if not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
+    except BaseException as error:
+        if workspace.is_overtaken():
+            workspace.discard()
+            if isinstance(error, OSError | SbertkitError):  # it may come of what has been removed
+                workspace.check_alone()
+        elif not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
             _undo(workspace, old, fresh=fresh)
         raise
     if fresh:
@@ -193,7 +256,7 @@ def _keep_vectors(folder: Path) -> None:
 def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
     """Removes what a failed change wrote, unless it had come as far as its commit."""
     if fresh:
-        shutil.rmtree(workspace.root, ignore_errors=True)
+        clear_folder(workspace.root, (LOCK_FILE,))
         return
     # What cannot be told now, or removed, is left to the next writer.
     with suppress(OSError):
@@ -208,6 +271,14 @@ def _is_committed(workspace: Workspace) -> bool:
         raise
     except InputError:
         return False  # no manifest, or a damaged one: not ours, which would be whole
+
+
+def _manifest_bytes(root: Path) -> bytes | None:
+    """The manifest as it is; ``None`` where there is none or it cannot be read."""
+    try:
+        return (root / MANIFEST_FILE).read_bytes()
+    except OSError:
+        return None
 
 
 def _next_generation(root: Path) -> int:

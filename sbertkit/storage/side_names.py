@@ -21,13 +21,13 @@ def side_name(stem: str, suffix: str = "", mark: str = "tmp") -> str:
     return f".{stem}.{secrets.token_hex(4)}.{mark}{suffix}"
 
 
-def side_pattern(name: str) -> re.Pattern[str]:
-    """The names of what is written until it becomes a file of this name."""
+def side_pattern(name: str) -> str:
+    """A regular expression for the names of what becomes a file of this name when it is whole."""
     return _pattern(Path(name).stem, Path(name).suffix)
 
 
-def _pattern(stem: str, suffix: str = "", mark: str = "tmp") -> re.Pattern[str]:
-    return re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{8}}\.{mark}{re.escape(suffix)}")
+def _pattern(stem: str, suffix: str = "", mark: str = "tmp") -> str:
+    return rf"\.{re.escape(stem)}\.[0-9a-f]{{8}}\.{mark}{re.escape(suffix)}"
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def clear_leftovers(path: Path) -> None:
     for folder in (path.parent, path):
         with suppress(OSError):  # it cannot be looked into, or is no folder
             for entry in list(os.scandir(folder)):
-                if any(pattern.fullmatch(entry.name) for pattern in patterns):
+                if any(re.fullmatch(pattern, entry.name) for pattern in patterns):
                     _remove_stale(Path(entry.path))
 
 

@@ -8,21 +8,23 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sbertkit.arguments import output_folder
-from sbertkit.encoder.saving import LINEAGE_FILE
+from sbertkit.encoder.saving import LINEAGE_FILE, MODEL_MARKER
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
-from sbertkit.lock import writer_lock
+from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.schema import read_record
-from sbertkit.storage import made_parents, storage_errors
+from sbertkit.storage import is_fixed, made_parents, side_pattern, storage_errors
 from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, Scalar, write_json
 from sbertkit.training.run_log import LOG_FILE, surviving_rows
 
 _LOG = logging.getLogger(__name__)
 
 _SETTINGS = "run.json"
+_FINISHED = (MODEL_MARKER, LINEAGE_FILE, LOG_FILE)
 TRACKERS = "runs"
 """Where tensorboard writes, below the folder of a run."""
 
@@ -45,7 +47,8 @@ class RunFolder:
     """Where a run works until it is done.
 
     The model appears at `output` when the run is finished, whole. Until then everything is in
-    `work`, named as the output with ``.run`` at its end.
+    `work`, named as the output with ``.run`` at its end. It is beside the output, or in it where
+    the output is an empty folder that cannot be replaced, such as a mounted one.
 
     Args:
         output: Where the trained model is to be.
@@ -60,20 +63,28 @@ class RunFolder:
         with storage_errors(self.output):
             if self.output.exists() and not self.output.is_dir():
                 raise InputError(f"{self.output} is a file; expected a new folder for the model")
-            if (self.output / LINEAGE_FILE).is_file() and (self.output / LOG_FILE).is_file():
+            self.work = self._place_of_work()
+            if all((self.output / name).is_file() for name in _FINISHED):
                 raise InputError(
                     f"the run at {self.output} is finished, its model is there; choose a new "
                     "folder for another run, or remove it"
                 )
-            if self.output.is_dir() and any(self.output.iterdir()):
+            if self.output.is_dir() and any(place != self.work for place in self.output.iterdir()):
                 raise InputError(
                     f"{self.output} is there already and not empty; choose a new folder, or remove "
                     "it"
                 )
-        self.work = self.output.with_name(f"{self.output.name}.run")
         self.store = CheckpointStore(self.work / "checkpoints")
         self.log = self.work / LOG_FILE
         self._main = main
+
+    def _place_of_work(self) -> Path:
+        name = f"{self.output.name}.run"
+        beside, inside = self.output.parent / name, self.output / name
+        for place in (beside, inside):
+            if (place / _SETTINGS).is_file():
+                return place
+        return inside if is_fixed(self.output) else beside
 
     @property
     def is_unfinished(self) -> bool:
@@ -88,12 +99,14 @@ class RunFolder:
         The folders above the output are made; those it made go again when the block fails.
 
         Raises:
+            InputError: Something else has the name that the run needs.
             StorageError: Another run holds it, or the place cannot be written to.
         """
         if not self._main:
             yield
             return
-        with made_parents(self.output), writer_lock(self.output):
+        self._check_name()
+        with made_parents(self.output), writer_lock(self.output, lambda: self.work):
             yield
 
     def check(self, *, resume: bool) -> None:
@@ -108,11 +121,8 @@ class RunFolder:
                 f"there is no unfinished run at {self.work}; leave out resume (--resume) to begin "
                 "one"
             )
-        if not unfinished and self._main and self._is_foreign():
-            raise InputError(
-                f"{self.work} is there and is no unfinished run; training needs the name: move it, "
-                "or choose another output"
-            )
+        if self._main:
+            self._check_name()
         # Of several processes the one that writes may have begun this very run already.
         if unfinished and not resume and self._main:
             raise InputError(
@@ -134,12 +144,11 @@ class RunFolder:
         if resume:
             self._check_identity(identity)
             self.store.sweep()
-            self._sweep()
             return self._last_whole()
         if self._main:
             with storage_errors(self.work):
                 self.discard()  # what a kill left before the run was known
-                self.work.mkdir()
+                self.work.mkdir(exist_ok=True)
                 try:
                     self.store.folder.mkdir()
                     write_json(self.work / _SETTINGS, identity)
@@ -158,23 +167,33 @@ class RunFolder:
         for folder in (self.store.folder, self.work / TRACKERS):
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
-            for file in (*self.work.glob(f".{_SETTINGS}.*"), self.log, self.work / _SETTINGS):
+            for file in (*self._half_written(), self.log, self.work / _SETTINGS):
                 file.unlink(missing_ok=True)
-            self.work.rmdir()
+            self.work.rmdir()  # unless it is held, by whom it is removed then
 
-    def _is_foreign(self) -> bool:
-        """Whether something stands at `work` that no run has left there."""
-        if self.work.is_symlink():
-            return True
-        files = (path for path in self.work.rglob("*") if not path.is_dir())
-        return any(not path.name.startswith(f".{_SETTINGS}.") for path in files)
+    def _check_name(self) -> None:
+        """Refuses to work where something stands that no run has left.
 
-    def _sweep(self) -> None:
-        """Removes outputs that killed processes left half written."""
-        own = re.compile(rf"\.{re.escape(self.output.name)}\.[0-9]+\.tmp")
-        for path in self.output.parent.iterdir() if self._main else ():
-            if own.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True)
+        Raises:
+            InputError: It is so.
+        """
+        foreign = self.work.is_symlink()
+        if not foreign and not self.is_unfinished:
+            ours = {self.work / LOCK_FILE, *self._half_written()}
+            files = (path for path in self.work.rglob("*") if not path.is_dir())
+            foreign = any(path not in ours for path in files)
+        if foreign:
+            raise InputError(
+                f"{self.work} is there and is no unfinished run; training needs the name: move it, "
+                "or choose another output"
+            )
+
+    def _half_written(self) -> list[Path]:
+        """What a kill has left of the file that makes the folder a run."""
+        names = re.compile(side_pattern(_SETTINGS))
+        if not self.work.is_dir():
+            return []
+        return [path for path in self.work.iterdir() if names.fullmatch(path.name)]
 
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.work / _SETTINGS

@@ -179,7 +179,7 @@ def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     before = contents(path)
     journal.begin(path, 2)
-    names = (*LEFT, ".manifest.json.77.tmp", ".journal.json.77.tmp")
+    names = (*LEFT, ".manifest.0123abcd.tmp.json", ".journal.0123abcd.tmp.json")
     leave(path, names)
     assert verify_index(path) == ()
     with SearchIndex.open(path, tiny_encoder) as opened:
@@ -479,7 +479,7 @@ def lived(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def assert_flips_told(lived: Path, encoder: Encoder, turns: int) -> None:
     """Flips bits of all files, one at a time; each is told, and none is parsed."""
     source = random.Random(turns)
-    files = sorted(path for path in lived.rglob("*") if path.is_file())
+    files = sorted(path for path in lived.rglob("[!.]*") if path.is_file())
     assert {"manifest.json", "000003.npy", "encoder.onnx"} <= {path.name for path in files}
     for turn in range(turns):
         path = files[turn % len(files)]
@@ -495,7 +495,7 @@ def assert_flips_told(lived: Path, encoder: Encoder, turns: int) -> None:
 def assert_cuts_told(lived: Path, encoder: Encoder, turns: int) -> None:
     """Cuts files at random lengths, one at a time; each is told."""
     source = random.Random(turns)
-    files = sorted(path for path in lived.rglob("*") if path.is_file())
+    files = sorted(path for path in lived.rglob("[!.]*") if path.is_file())
     for turn in range(turns):
         path = files[turn % len(files)]
         content = path.read_bytes()

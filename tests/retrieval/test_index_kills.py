@@ -64,7 +64,8 @@ def kill_repeatedly(model: str, encoder: Encoder, path: Path, kills: int) -> Cou
     SearchIndex.build(NEW, encoder, path).close()
     assert state(path, encoder) == ids_of(NEW)
     assert [left.name for left in path.parent.iterdir()] == [path.name]
-    assert sorted(left.name for left in path.iterdir()) == ["encoder", "manifest.json", "segments"]
+    left = sorted(left.name for left in path.iterdir())
+    assert left == [".lock", "encoder", "manifest.json", "segments"]
     assert len(list((path / "segments").iterdir())) == 1
     assert len(list((path / "encoder").iterdir())) == 1
     return outcomes

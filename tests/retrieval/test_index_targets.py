@@ -14,8 +14,9 @@ from index_cases import contents, documents, ids_of, state
 from sbertkit import Encoder, SearchIndex, lock
 from sbertkit.data import ReadOptions
 from sbertkit.errors import DamagedIndex, InputError, StorageError
-from sbertkit.lock import lock_path, writer_lock
+from sbertkit.lock import LOCK_FILE
 from sbertkit.retrieval import default_index_path, journal
+from sbertkit.retrieval.target import index_lock
 
 CORPUS = documents(12)
 
@@ -158,7 +159,7 @@ def test_what_killed_builds_left_is_swept_by_the_next(
     half = tmp_path / ".index.building" / "segments" / "000001-01234567"
     half.mkdir(parents=True)
     (half / "documents.db").write_bytes(b"half")
-    (tmp_path / "index.lock").write_text('{"pid": 1, "host": "other"}')
+    (tmp_path / ".index.building" / LOCK_FILE).write_text('{"pid": 1, "host": "other"}')
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert [left.name for left in tmp_path.iterdir()] == ["index"]
     journal.begin(path, 2)
@@ -168,10 +169,11 @@ def test_what_killed_builds_left_is_swept_by_the_next(
     half = path / "encoder" / "000002-01234567"
     half.mkdir()
     (half / "encoder.onnx").write_bytes(b"half")
-    (path / ".manifest.json.123.tmp").write_bytes(b"half")
+    (path / ".manifest.0123abcd.tmp.json").write_bytes(b"half")
     with SearchIndex.build(CORPUS[:3], tiny_encoder, path) as index:
         assert index.info().generation == 3
-    assert sorted(left.name for left in path.iterdir()) == ["encoder", "manifest.json", "segments"]
+    left = sorted(left.name for left in path.iterdir())
+    assert left == [LOCK_FILE, "encoder", "manifest.json", "segments"]
     assert len(list((path / "segments").iterdir())) == 1
     assert len(list((path / "encoder").iterdir())) == 1
 
@@ -197,14 +199,14 @@ def test_a_first_build_that_was_killed_before_its_first_file_is_begun_anew(
     path = tmp_path / "index"
     path.mkdir()
     journal.begin(path, 1)
-    (path / ".journal.json.123.tmp").write_bytes(b"half")
+    (path / ".journal.0123abcd.tmp.json").write_bytes(b"half")
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert state(path, tiny_encoder) == ids_of(CORPUS)
 
 
 def holding(pipe: Connection, path: Path) -> None:
     """Holds the lock of an index until it is killed."""
-    with writer_lock(path):
+    with index_lock(path):
         pipe.send(os.getpid())
         pipe.recv()
 
@@ -226,7 +228,7 @@ def test_a_second_build_is_refused_with_the_pid_of_the_first(
         child.process.kill()
         child.process.join()
     # The killed holder's file is still there and holds up nobody.
-    assert lock_path(path).exists()
+    assert (path if there_already else tmp_path / ".index.building").joinpath(LOCK_FILE).exists()
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert [left.name for left in tmp_path.iterdir()] == ["index"]
 
@@ -252,7 +254,7 @@ def test_of_many_writers_at_once_each_has_the_lock_alone(tmp_path: Path) -> None
         nonlocal taken
         for _ in range(60):
             try:
-                with writer_lock(tmp_path / "index"):
+                with index_lock(tmp_path / "index"):
                     holders.append(1)
                     overlaps.append(len(holders))
                     taken += 1
@@ -274,25 +276,25 @@ def test_of_many_writers_at_once_each_has_the_lock_alone(tmp_path: Path) -> None
 
 
 def test_the_lock_is_free_again_after_a_failure(tiny_encoder: Encoder, tmp_path: Path) -> None:
-    with pytest.raises(KeyError), writer_lock(tmp_path / "index"):
+    with pytest.raises(KeyError), index_lock(tmp_path / "index"):
         raise KeyError
-    with writer_lock(tmp_path / "index"):
-        assert lock_path(tmp_path / "index").exists()
+    with index_lock(tmp_path / "index"):
+        assert [place.name for place in tmp_path.rglob("*")] == [".index.building", LOCK_FILE]
     assert not list(tmp_path.iterdir())
 
 
 def test_a_lock_of_unknown_content_still_tells_of_another_process(tmp_path: Path) -> None:
-    with writer_lock(tmp_path / "index"):
+    with index_lock(tmp_path / "index"):
         for content in ("", "{}", "[1]", "\x00"):
-            lock_path(tmp_path / "index").write_text(content)
+            (tmp_path / ".index.building" / LOCK_FILE).write_text(content)
             expected = r"another process .*: pid not known; wait"
-            with pytest.raises(StorageError, match=expected), writer_lock(tmp_path / "index"):
+            with pytest.raises(StorageError, match=expected), index_lock(tmp_path / "index"):
                 pytest.fail("locked twice")
 
 
 def test_a_folder_in_the_place_of_the_lock_is_told(tmp_path: Path) -> None:
-    (tmp_path / "index.lock").mkdir()
-    with pytest.raises(StorageError, match=r"cannot write .*index\.lock"):
+    (tmp_path / ".index.building" / LOCK_FILE).mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"index\.building.\.lock is a link, a folder or a file"):
         SearchIndex.build(CORPUS, never, tmp_path / "index")
 
 
