@@ -55,7 +55,7 @@ def write_encoder(
         add: Writes further files into the folder.
 
     Raises:
-        StorageError: safetensors or tokenizers could not write, as on a full disk.
+        OSError: A file cannot be written, as on a full disk.
     """
     # So safetensors and tokenizers report a full disk, the latter without a type of its own.
     with library_errors(folder, SafetensorError, Exception):

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, SbertkitError, StorageError
+from sbertkit.files import read_regular
 from sbertkit.index import VECTORS_FILE
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.retrieval import journal
@@ -276,8 +277,8 @@ def _is_committed(workspace: Workspace) -> bool:
 def _manifest_bytes(root: Path) -> bytes | None:
     """The manifest as it is; ``None`` where there is none or it cannot be read."""
     try:
-        return (root / MANIFEST_FILE).read_bytes()
-    except OSError:
+        return read_regular(root / MANIFEST_FILE)
+    except (OSError, InputError):
         return None
 
 

@@ -55,7 +55,7 @@ def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def library_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turns what a library raises in the block into `StorageError`s, where it has no `OSError`.
+    """Turns errors of a library that cannot write into `OSError`s, for a `storage_errors` around.
 
     Args:
         folder: What it writes into. Where the error does not say why, it is tried whether there is
@@ -63,7 +63,7 @@ def library_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
         kinds: Types of its errors; those derived from them do not count.
 
     Raises:
-        StorageError: The library could not write.
+        OSError: The library could not write.
     """
     try:
         yield
@@ -71,8 +71,8 @@ def library_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
         if type(error) not in kinds:
             raise
         number = _number(error) or _number_of_probe(folder)
-        reason = _REASONS.get(number or 0) or _in_one_line(error)
-        raise StorageError(f"cannot write {folder}: {reason}") from error
+        words = " ".join(str(error).split())[:200]
+        raise (OSError(words) if number is None else OSError(number, words)) from error
 
 
 def _reason(error: OSError | sqlite3.OperationalError) -> str:

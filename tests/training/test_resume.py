@@ -168,7 +168,6 @@ def kill_at_uses(same: Whole, places: range) -> dict[str, int]:
         if job.output.exists():  # all but what is of no more use had been done
             found["output"] += 1
             shutil.rmtree(job.work, ignore_errors=True)
-            lock_path(job.output).unlink(missing_ok=True)
         else:
             state = "run" if (job.work / "run.json").is_file() else "nothing"
             found[state] += 1
@@ -378,6 +377,21 @@ def test_a_signal_from_outside_ends_the_command_at_once_or_after_a_step(
     assert found.said.split("\n")[1:] == ["", "sbertkit: interrupted", ""]
     assert not job.output.exists()
     CheckpointStore(job.work / "checkpoints").read(steps_of(job)[-1])
+
+
+def test_a_run_into_a_mounted_folder_has_all_in_it_and_is_resumed(
+    whole: Callable[..., Whole], tmp_path: Path, mount: Callable[..., None]
+) -> None:
+    same = whole()
+    job = same.job._replace(output=tmp_path / "volume" / "out")
+    mount(job.output)
+    killed(job, Kill("saved", 8))
+    assert contents(job.output).keys() > {"out.run", "out.run/run.json"}
+    assert [path.name for path in job.output.parent.iterdir()] == ["out"]
+    assert ended(train, job, None, RESUME) == Ended(0, 13, "")
+    same.assert_same(job)
+    assert not (job.output / "out.run").exists()
+    assert Encoder.load(job.output, device="cpu").dim == 32
 
 
 @pytest.fixture

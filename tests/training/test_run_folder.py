@@ -177,6 +177,7 @@ def test_a_finished_run_is_not_resumed_and_said_to_be_finished(tmp_path: Path) -
     with pytest.raises(InputError, match="not empty"):
         RunFolder(tmp_path / "out")
     (tmp_path / "out" / "log.jsonl").touch()
+    (tmp_path / "out" / "modules.json").touch()
     with pytest.raises(InputError, match=r"the run at .*out is finished, its model is there"):
         RunFolder(tmp_path / "out")
 
@@ -349,6 +350,50 @@ def test_a_record_of_other_bytes_is_said(folder: RunFolder) -> None:
     (folder.work / "run.json").write_bytes(b'{"base": "\xff\xfe"}')
     with pytest.raises(InputError, match=r"run\.json cannot be read"):
         folder.begin(IDENTITY, resume=True)
+
+
+# --- outputs that cannot be replaced
+
+
+def test_the_run_is_in_an_output_that_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    assert RunFolder(output).work == tmp_path / "out.run"
+    monkeypatch.chdir(output)
+    folder = RunFolder(".")
+    assert folder.work == output / "out.run"
+    with folder.held():
+        folder.check(resume=False)
+        folder.begin(IDENTITY, resume=False)
+        write(folder, 10)
+    monkeypatch.chdir(tmp_path)
+    again = RunFolder("out")  # where it was begun, though the output could be replaced from here
+    again.check(resume=True)
+    with again.held():
+        found = again.begin(IDENTITY, resume=True)
+        assert found is not None
+        assert found.step == 10
+        again.discard()
+    assert list(output.iterdir()) == []
+
+
+def test_an_output_that_cannot_be_replaced_and_is_not_empty_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letter").write_text("precious")
+    with pytest.raises(InputError, match="is there already and not empty"):
+        RunFolder(".")
+
+
+def test_a_link_in_the_place_of_the_run_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "out.run").symlink_to("mine")
+    with pytest.raises(InputError, match="is no unfinished run"):
+        RunFolder(tmp_path / "out").held().__enter__()
+    assert list((tmp_path / "mine").iterdir()) == []
 
 
 # --- processes, disks, the end

@@ -92,6 +92,8 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
                 opset_version=_OPSET,
                 dynamo=False,
             )
+    except OSError:  # it cannot write the file
+        raise
     except Exception as error:  # the exporter passes on whatever a model raises
         reason = " ".join(str(error).split())[:200]
         raise InputError(
