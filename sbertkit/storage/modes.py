@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _UMASK = threading.Lock()
 
 
@@ -30,7 +31,7 @@ def mode_of(path: Path) -> int | None:
     return None
 
 
-def follow_modes(new: Path, old: Path | None = None) -> None:
+def follow_modes(new: Path, old: Path | None = None, *, private: bool = False) -> None:
     """Gives a written folder and all in it the modes that they are to have.
 
     Some libraries choose the modes of their files, whatever the umask says.
@@ -38,15 +39,16 @@ def follow_modes(new: Path, old: Path | None = None) -> None:
     Args:
         new: The folder.
         old: The one that it will replace, if there is one, of which the modes stay.
+        private: Whether nobody else may write to it, whatever the umask says.
     """
-    mask = umask()
+    mask, shut = umask(), OTHERS_WRITE if private else 0
     for place in (new, *new.rglob("*")):
         found = place.stat().st_mode
         mode = None if old is None else mode_of(old / place.relative_to(new))
         if mode is None:
             mode = (0o777 if stat.S_ISDIR(found) else 0o666) & ~mask
-        if mode != found & 0o777:
-            place.chmod(stat.S_IMODE(found) & ~0o777 | mode)
+        if mode & ~shut != found & 0o777:
+            place.chmod(stat.S_IMODE(found) & ~0o777 | mode & ~shut)
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sbertkit.errors import StorageError
 from sbertkit.storage.disk_errors import storage_errors
-from sbertkit.storage.modes import follow_modes, mode_of
+from sbertkit.storage.modes import OTHERS_WRITE, follow_modes, mode_of
 from sbertkit.storage.side_names import clear_leftovers, side_file, side_folder, side_name
 from sbertkit.storage.syncing import sync_file, sync_folder, sync_tree
 
@@ -50,32 +50,41 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def staged_file(path: Path) -> Iterator[Path]:
+def staged_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which becomes `path` if the block ends well.
 
     The folders above are made; those it made go again when the block fails. What killed writers of
     this file have left goes.
+
+    Args:
+        path: The file to make.
+        private: Whether nobody else may write to it, whatever the umask says.
     """
     with made_parents(path):
         clear_leftovers(path)
         with side_file(path) as staged:
             yield staged
-            publish_file(staged, path)
+            publish_file(staged, path, private=private)
 
 
-def publish_file(new: Path, path: Path) -> None:
+def publish_file(new: Path, path: Path, *, private: bool = False) -> None:
     """Moves a written file to `path`, in place of one that may be there, whose mode stays."""
     sync_file(new)
-    mode = mode_of(path)
-    if mode is not None:
-        new.chmod(mode)
+    before = mode_of(path)
+    mode = new.stat().st_mode & 0o777 if before is None else before
+    new.chmod(mode & ~OTHERS_WRITE if private else mode)
     new.replace(path)
     sync_folder(path.parent)
 
 
 @contextmanager
 def staged_folder(
-    path: Path, *, replace: bool = True, last: str | None = None, beside: Collection[str] = ()
+    path: Path,
+    *,
+    replace: bool = True,
+    private: bool = False,
+    last: str | None = None,
+    beside: Collection[str] = (),
 ) -> Iterator[Path]:
     """Yields a temporary folder, which takes the place of `path` at the end.
 
@@ -85,6 +94,7 @@ def staged_folder(
     Args:
         path: The folder to make.
         replace: Whether it may take the place of a folder that is not empty.
+        private: Whether nobody else may write to what is in it, whatever the umask says.
         last: The file that makes the folder valid, which is moved as the last one, so that after a
             kill half a folder is not taken for a whole one.
         beside: Names that may be in a folder that cannot be replaced.
@@ -99,7 +109,7 @@ def staged_folder(
             _check_empty(path, beside)
         with side_folder(path, path if fixed else path.parent) as staged:
             yield staged
-            follow_modes(staged, path)
+            follow_modes(staged, path, private=private)
             sync_tree(staged)
             if fixed:
                 _check_empty(path, (*beside, staged.name))

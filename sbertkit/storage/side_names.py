@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sbertkit.errors import StorageError
 from sbertkit.storage.held import is_at, let_go, try_hold
-from sbertkit.storage.modes import mode_of, umask
+from sbertkit.storage.modes import OTHERS_WRITE, mode_of, umask
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
@@ -153,7 +153,7 @@ def _check_owned(path: Path) -> None:
         fault = "is no folder of its own, but a link or a file"
     elif hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         fault = f"belongs to another user (id {found.st_uid})"
-    elif found.st_mode & 0o022 & umask():
+    elif found.st_mode & OTHERS_WRITE & umask():
         fault = "may be written to by others"
     if fault is not None:
         raise StorageError(

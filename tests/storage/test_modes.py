@@ -9,7 +9,7 @@ import pytest
 
 from sbertkit import Encoder, SearchIndex, export_encoder
 from sbertkit.data.vector_files import open_vector_writer
-from sbertkit.storage import copy_tree, replace_file, staged_folder
+from sbertkit.storage import copy_tree, replace_file, staged_file, staged_folder
 from sbertkit.storage.modes import umask
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX modes")
@@ -106,3 +106,18 @@ def test_a_copy_has_the_modes_of_new_files(tmp_path: Path, masked: Callable[[int
     copy_tree(tmp_path / "source", tmp_path / "copy")
     assert modes(tmp_path / "copy") == {("folder", 0o755), ("file", 0o644)}
     assert (tmp_path / "copy" / "inner" / "file").read_bytes() == b"content"
+
+
+def test_what_must_be_private_is_so_whatever_was_there(
+    tmp_path: Path, masked: Callable[[int], int]
+) -> None:
+    masked(0)
+    for _ in range(2):
+        with staged_file(tmp_path / "file", private=True) as file:
+            file.touch()
+        with staged_folder(tmp_path / "folder", private=True) as folder:
+            (folder / "inner").touch()
+        assert modes(tmp_path / "file") == {("file", 0o644)}
+        assert modes(tmp_path / "folder") == {("folder", 0o755), ("file", 0o644)}
+        for place in tmp_path.rglob("*"):
+            place.chmod(0o777 if place.is_dir() else 0o666)

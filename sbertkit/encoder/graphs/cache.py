@@ -24,7 +24,7 @@ from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
 from sbertkit.encoder.graphs.probes import FEW_PROBES, least_cosine, probe_vectors
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors
-from sbertkit.user_cache import cache_folder, is_own, is_private, make_private, without_cache
+from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache
 
 _LOG = logging.getLogger(__name__)
 _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
@@ -132,10 +132,8 @@ def _fault(encoder: Encoder, precision: str, folder: Path) -> str | None:
 
 
 def _make(encoder: Encoder, precision: str, folder: Path) -> None:
-    with storage_errors(folder), staged_folder(folder, replace=False) as staged:
+    with storage_errors(folder), staged_folder(folder, replace=False, private=True) as staged:
         write_graph(encoder, staged, precision)
-        for place in (staged, *staged.iterdir()):
-            make_private(place)
 
 
 @cache

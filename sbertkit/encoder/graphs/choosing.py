@@ -24,7 +24,7 @@ from sbertkit.errors import InputError, SbertkitError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.schema import read_record
 from sbertkit.storage import staged_file, storage_errors
-from sbertkit.user_cache import cache_folder, is_private, make_private, without_cache
+from sbertkit.user_cache import cache_folder, is_private, without_cache
 
 _LOG = logging.getLogger(__name__)
 
@@ -115,9 +115,8 @@ def _place(encoder: Encoder, device: str) -> Path | None:
 def _keep(found: _Found, path: Path) -> None:
     """Writes what was found, where that is possible; else it is measured again the next time."""
     try:
-        with storage_errors(path), staged_file(path) as staged:
+        with storage_errors(path), staged_file(path, private=True) as staged:
             staged.write_text(json.dumps(asdict(found)), encoding="utf-8")
-            make_private(staged)
     except StorageError as error:
         without_cache(path, str(error))
 

@@ -17,6 +17,7 @@ from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.graphs.engines import check_equal
 from sbertkit.encoder.graphs.folder import (
+    ENTRY_FILE,
     EXPORT_FILES,
     GRAPH_FILE,
     PRECISIONS,
