@@ -15,7 +15,7 @@ from sbertkit.errors import InputError
 from sbertkit.index.plain import write_plain_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
-from sbertkit.storage import staged_file, storage_errors
+from sbertkit.storage import staged_file, storage_errors, sync_file
 
 Vectors = npt.NDArray[np.float32]
 
@@ -75,6 +75,10 @@ def _write_faiss(view: View, path: Path) -> tuple[Path, ...]:
         write_plain_index(staged, pools, view.manifest.encoder.dim)
         ids = [document.id for document in view.documents()]
         staged_ids.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
+        sync_file(staged)
+        sync_file(staged_ids)
+        # Two files are never replaced in one step: a kill may leave ids alone, but no others' ids.
+        path.unlink(missing_ok=True)
     return path, beside
 
 

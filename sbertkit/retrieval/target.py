@@ -154,6 +154,15 @@ class Workspace:
                 "keep out; nothing of this change was kept: make it again"
             )
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Says of errors in the block that another writer has led to them, where one has been."""
+        try:
+            yield
+        except (OSError, SbertkitError):
+            self.check_alone()
+            raise
+
     def is_overtaken(self) -> bool:
         """Whether the folder is in another state than the one that this change began with."""
         return not self._committed and _manifest_bytes(self.root) != self._begun
@@ -199,16 +208,13 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
             journal.begin(path, workspace.generation)
         if left is not None:
             _keep_vectors(left)
-        yield workspace
+        with workspace.alone():
+            yield workspace
         if fresh:
             root.replace(path)
             sync_folder(path.parent)
-    except BaseException as error:
-        if workspace.is_overtaken():
-            workspace.discard()
-            if isinstance(error, OSError | SbertkitError):  # it may come of what has been removed
-                workspace.check_alone()
-        elif not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
+    except BaseException:
+        if not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
             _undo(workspace, old, fresh=fresh)
         raise
     if fresh:
@@ -258,6 +264,9 @@ def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
     """Removes what a failed change wrote, unless it had come as far as its commit."""
     if fresh:
         clear_folder(workspace.root, (LOCK_FILE,))
+        return
+    if workspace.is_overtaken():
+        workspace.discard()
         return
     # What cannot be told now, or removed, is left to the next writer.
     with suppress(OSError):

@@ -45,8 +45,9 @@ def train_nli(
 
     The folder is one that `SentenceTransformer` loads, too, with a model card, training curves,
     the metrics log and, for ``softmax``, the classification head. While it trains, checkpoints are
-    in a folder beside it, from which an interrupted run is resumed to the same weights. Of several
-    dev scores the best decides which checkpoint becomes the model.
+    in a folder beside it, or in it where it is mounted or the working folder; from these an
+    interrupted run is resumed to the same weights. Of several dev scores the best decides which
+    checkpoint becomes the model.
 
     Args:
         base: A model folder or a hub name.

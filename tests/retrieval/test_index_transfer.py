@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -430,6 +431,38 @@ def test_a_column_of_a_vector_file_that_stands_twice_is_refused(
     pa.parquet.write_table(table, tmp_path / "v.parquet")
     with pytest.raises(InputError, match=r"expected one column 'id' and one column 'vector'"):
         SearchIndex.build(CORPUS[:1], tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet")
+
+
+def test_a_plain_faiss_file_never_stands_beside_ids_of_another(
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import faiss
+
+    path = tmp_path / "index"
+    file = tmp_path / "plain.faiss"
+    with SearchIndex.build(documents(5), tiny_encoder, path) as index:
+        dump_index(path, file)
+        index.delete(["d0"])
+    replace = Path.replace
+
+    def failing_after(moves: int) -> Callable[[Path, Path], Path]:
+        left = [True, *[False] * moves]
+
+        def fail(old: Path, new: Path) -> Path:
+            if left.pop():
+                raise KeyboardInterrupt
+            return replace(old, new)
+
+        return fail
+
+    for moves in range(3):
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            patch.setattr(Path, "replace", failing_after(moves))
+            dump_index(path, file)
+        ids = json.loads(file.with_suffix(".ids.json").read_bytes())
+        assert not file.exists() or faiss.read_index(str(file)).ntotal == len(ids)
+        assert len(list(tmp_path.iterdir())) <= 3
+    assert file.exists()
 
 
 def test_a_plain_faiss_file_finds_what_the_index_finds(
