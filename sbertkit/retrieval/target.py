@@ -265,12 +265,11 @@ def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
     if fresh:
         clear_folder(workspace.root, (LOCK_FILE,))
         return
-    if workspace.is_overtaken():
-        workspace.discard()
-        return
     # What cannot be told now, or removed, is left to the next writer.
     with suppress(OSError):
-        if not _is_committed(workspace):
+        if workspace.is_overtaken():
+            workspace.discard()
+        elif not _is_committed(workspace):
             journal.withdraw(workspace.root, workspace.generation, old)
 
 
@@ -284,10 +283,14 @@ def _is_committed(workspace: Workspace) -> bool:
 
 
 def _manifest_bytes(root: Path) -> bytes | None:
-    """The manifest as it is; ``None`` where there is none or it cannot be read."""
+    """The manifest as it is; ``None`` where there is none, or no regular file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     try:
         return read_regular(root / MANIFEST_FILE)
-    except (OSError, InputError):
+    except (FileNotFoundError, NotADirectoryError, InputError):
         return None
 
 
