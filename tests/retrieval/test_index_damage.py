@@ -179,8 +179,8 @@ def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     before = contents(path)
     journal.begin(path, 2)
-    names = (*LEFT, ".manifest.0123abcd.tmp.json", ".journal.0123abcd.tmp.json")
-    leave(path, names)
+    names = (*LEFT, ".manifest.0123abcd.tmp.json")
+    leave(path, (*names, ".journal.0123abcd.tmp.json"))
     assert verify_index(path) == ()
     with SearchIndex.open(path, tiny_encoder) as opened:
         assert not opened.compact()  # which changes nothing
