@@ -6,6 +6,7 @@ the stored vectors, so that every kind gives the same exact scores.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from math import isqrt
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import numpy.typing as npt
 
 from sbertkit.arguments import whole_number
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError
+from sbertkit.files import open_regular
+from sbertkit.index.layout import walk_hnsw, walk_ivf
 from sbertkit.index.library import load_faiss
 from sbertkit.storage import storage_errors
 
@@ -43,12 +46,19 @@ class IndexKind:
             that searches the stored vectors themselves.
         search: The faiss search parameters for `k` results; made anew for each search, since
             threads share the index.
+        walk: Refuses a faiss file that `build` would not give for so many vectors of this size.
     """
 
     name: str
     parameters: Callable[[int, int | None], dict[str, int]]
     build: Callable[[Vectors, Parameters], Any] | None = None
     search: Callable[[Parameters, int], Any] | None = None
+    walk: Callable[[BufferedReader, int, int], None] | None = None
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The names of its settings."""
+        return frozenset(self.parameters(1, None))
 
 
 def _flat_parameters(_count: int, _clusters: int | None) -> dict[str, int]:
@@ -102,8 +112,8 @@ KINDS: dict[str, IndexKind] = {
     kind.name: kind
     for kind in (
         IndexKind("flat", _flat_parameters),
-        IndexKind("hnsw", _hnsw_parameters, _build_hnsw, _search_hnsw),
-        IndexKind("ivf", _ivf_parameters, _build_ivf, _search_ivf),
+        IndexKind("hnsw", _hnsw_parameters, _build_hnsw, _search_hnsw, walk_hnsw),
+        IndexKind("ivf", _ivf_parameters, _build_ivf, _search_ivf, walk_ivf),
     )
 }
 
@@ -164,17 +174,27 @@ def write_index(kind: IndexKind, vectors: Vectors, parameters: Parameters, path:
         faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))
 
 
-def read_index(path: Path) -> Any:
-    """The faiss index of a file whose hash has been checked.
+def read_index(kind: IndexKind, path: Path, rows: int, dim: int) -> Any:
+    """The faiss index of a file whose hash has been checked; ``None`` for a kind without one.
+
+    Args:
+        kind: The kind.
+        path: The file.
+        rows: How many vectors it must hold.
+        dim: Their size.
 
     Raises:
-        DamagedIndex: faiss does not accept it.
+        DamagedIndex: It is not what the kind is written as, or faiss does not accept it.
     """
+    if kind.walk is None:
+        return None
     faiss = load_faiss()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
+            kind.walk(file, rows, dim)
+            file.seek(0)
             return faiss.read_index(faiss.PyCallbackIOReader(file.read))
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError, ValueError) as error:
         raise DamagedIndex(f"{path} is no faiss index: {' '.join(str(error).split())}") from error
 
 

@@ -8,16 +8,18 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.data.part_log import Part
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.files import open_regular
+from sbertkit.files import open_regular, read_regular
 from sbertkit.index.kinds import (
     KINDS,
     IndexKind,
@@ -30,6 +32,7 @@ from sbertkit.index.kinds import (
 from sbertkit.index.library import load_faiss
 from sbertkit.index.live import LiveRows
 from sbertkit.index.opened_file import OpenedFile
+from sbertkit.schema import read_record
 from sbertkit.storage import storage_errors
 
 VECTORS_FILE = "vectors.npy"
@@ -41,8 +44,28 @@ _NPY_MAGIC = b"\x93NUMPY\x01\x00"
 _SPARE_CANDIDATES = 10
 _EXHAUSTIVE_SHARE = 4
 """From one candidate in this many rows on, to look at every row is not more work."""
+_ANY_ROWS = 1_000
+"""Up to this a setting may be more than there are vectors."""
 _SCORE_ERROR = 1e-5
 """More than the float32 scores of faiss and of ours differ for unit vectors."""
+
+
+Setting = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """What a search needs of ``build.json``."""
+
+    kind: str
+    parameters: dict[str, Setting]
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind {self.kind[:50]!r}")
+        expected = KINDS[self.kind].settings
+        if self.parameters.keys() != expected:
+            raise ValueError(f"expected the parameters {', '.join(sorted(expected)) or 'of none'}")
 
 
 def segment_files(kind: IndexKind) -> tuple[str, ...]:
@@ -179,17 +202,11 @@ class VectorSegment:
         Raises:
             DamagedIndex: The files do not fit together.
         """
-        try:
-            build = json.loads((folder / BUILD_FILE).read_text(encoding="utf-8"))
-            kind = KINDS[build["kind"]]
-            parameters = build["parameters"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedIndex(f"{folder} cannot be read: {error}") from error
+        build = _read_build(folder / BUILD_FILE, rows)
+        kind = KINDS[build.kind]
         vectors, file = _map_vectors(folder / VECTORS_FILE, rows, dim)
-        index = None if kind.build is None else read_index(folder / INDEX_FILE)
-        if index is not None and (index.ntotal, index.d) != vectors.shape:
-            raise DamagedIndex(f"{folder / INDEX_FILE} does not fit the stored vectors")
-        return cls(vectors, kind, parameters, index, file)
+        index = read_index(kind, folder / INDEX_FILE, rows, dim)
+        return cls(vectors, kind, build.parameters, index, file)
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -250,13 +267,21 @@ class VectorSegment:
         parameters = self._kind.search(self._parameters, wanted)
         if live is not None:
             parameters.sel = live.selector
-        _, rows = self._index.search(queries, wanted, params=parameters)
+        try:
+            _, rows = self._index.search(queries, wanted, params=parameters)
+        except (RuntimeError, MemoryError) as error:
+            raise self._damaged(" ".join(str(error).split())) from error
+        if rows.max() >= len(self):
+            raise self._damaged(f"it gives row {rows.max()} of {len(self)}")
         # Where clusters or links lead to too few rows, faiss fills up with -1.
         short = (rows < 0).any(axis=1)
         if short.any():
             rows[short] = self._exhaustive(queries[short], wanted, live)
         found: Rows = rows
         return found
+
+    def _damaged(self, reason: str) -> DamagedIndex:
+        return DamagedIndex(f"{self._file.path.with_name(INDEX_FILE)} cannot be used: {reason}")
 
     def _exhaustive(self, queries: Vectors, wanted: int, live: LiveRows | None) -> Rows:
         """Rows (q, wanted) that are the nearest of all that may be found."""
@@ -307,6 +332,24 @@ class VectorSegment:
                 # (q, dim) and (q, c, dim) give (q, c)
                 scores[part] = np.einsum("qd,qcd->qc", queries[part[0]], stored, optimize=False)
         return scores
+
+
+def _read_build(path: Path, rows: int) -> _Build:
+    """How a segment of so many vectors was built.
+
+    Raises:
+        DamagedIndex: The file does not say it.
+    """
+    try:
+        build = read_record(read_regular(path), _Build, path)
+    except InputError as error:
+        raise DamagedIndex(str(error)) from error
+    # So many clusters, probes or candidates are never asked for, and would take memory.
+    limit = max(rows, _ANY_ROWS)
+    for name, value in build.parameters.items():
+        if value > limit:
+            raise DamagedIndex(f"{path}: expected {name} up to {limit}, found {value}")
+    return build
 
 
 def _map_vectors(path: Path, rows: int, dim: int) -> tuple[Vectors, OpenedFile]:

@@ -14,7 +14,7 @@ import msgspec
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
 from sbertkit.files import inside, open_regular, read_regular
-from sbertkit.index import KINDS, segment_files
+from sbertkit.index import KINDS, VECTORS_FILE, segment_files
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.results import Problem
 from sbertkit.schema import Count, Digest, Positive, as_record, parse_json
@@ -78,6 +78,10 @@ class SegmentEntry:
         expected = sorted(f"{folder}/{name}" for name in _segment_files(self.kind))
         if sorted(file.path for file in self.files) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
+        # Known before memory is taken for so many rows.
+        sizes = {file.path: file.bytes for file in self.files}
+        if self.documents * 4 > sizes[f"{folder}/{VECTORS_FILE}"]:
+            raise ValueError(f"{VECTORS_FILE} does not hold {self.documents} vectors")
 
     @classmethod
     def of(cls, root: Path, folder: Path, documents: int, kind: str) -> "SegmentEntry":

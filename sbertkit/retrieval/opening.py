@@ -109,6 +109,8 @@ class _Opened:
             return replace(known, entry=entry, live=live)
         folder = self._root / SEGMENTS_FOLDER / entry.id
         vectors = VectorSegment.open(folder, entry.documents, dim)
+        if vectors.kind != entry.kind:
+            raise DamagedIndex(f"{folder}: expected kind {entry.kind}, found {vectors.kind}")
         documents = DocumentStore(folder / DOCUMENTS_FILE)
         if len(documents) != entry.documents:
             raise DamagedIndex(f"{folder}: vectors and documents differ in number")

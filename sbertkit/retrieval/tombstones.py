@@ -1,6 +1,5 @@
 """The deleted rows of all segments, in one file a generation."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,11 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.errors import DamagedIndex
+from sbertkit.files import read_regular
 from sbertkit.index import LiveRows
 from sbertkit.retrieval.manifest import TOMBSTONES_FOLDER, FileEntry, Manifest
 from sbertkit.storage import sync_file, sync_folder
 
 Mask = npt.NDArray[np.bool_]
+
+_HEADER_LIMIT = 1_000
+_MAGIC = b"\x93NUMPY\x01\x00"
 
 
 def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None]) -> FileEntry:
@@ -49,18 +52,32 @@ def read_tombstones(root: Path, manifest: Manifest) -> list[LiveRows | None]:
         return [None] * len(manifest.segments)
     path = root / manifest.tombstones.path
     try:
-        pairs = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        pairs = _read_pairs(path, manifest.deleted)
+        if (pairs < 0).any():
+            raise ValueError("expected segments and rows from 0")
         deleted = [pairs[pairs[:, 0] == place, 1] for place in range(len(manifest.segments))]
         live = [
             live_rows(segment.documents, rows)
             for segment, rows in zip(manifest.segments, deleted, strict=True)
         ]
-    except (ValueError, IndexError, EOFError) as error:
+    except (ValueError, IndexError) as error:
         raise DamagedIndex(f"{path} cannot be read: {error}") from error
     for segment, rows in zip(manifest.segments, live, strict=True):
         if segment.deleted != (0 if rows is None else len(rows.mask) - rows.count):
             raise DamagedIndex(f"{path} does not fit the segment {segment.id}")
     return live
+
+
+def _read_pairs(path: Path, count: int) -> npt.NDArray[np.int64]:
+    """So many pairs (count, 2), with the header that they are written with, which is not parsed."""
+    raw = read_regular(path, limit=_HEADER_LIMIT + count * 16)
+    start = len(raw) - count * 16
+    dictionary = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({count}, 2), }}"
+    begin = _MAGIC + max(0, start - len(_MAGIC) - 2).to_bytes(2, "little")
+    header = raw[: max(0, start)]
+    if not header.startswith(begin) or header[len(begin) :].strip() != dictionary.encode():
+        raise ValueError(f"expected a .npy file of {count} rows of two int64")
+    return np.frombuffer(raw, "<i8", offset=start).reshape(count, 2)
 
 
 def live_rows(count: int, deleted: npt.NDArray[np.int64]) -> LiveRows | None:
