@@ -49,6 +49,10 @@ class SearchIndex:
         self._current = CurrentView(path, view)
         self._queries = QueryEncoder(encoder)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy in another process opens the folder again, with the same encoder."""
+        return SearchIndex.open, (self.path, self.encoder)
+
     @classmethod
     def build(
         cls,

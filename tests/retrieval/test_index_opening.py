@@ -1,6 +1,7 @@
 """Opening an index: its encoder, its place, and folders that are none."""
 
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -362,3 +363,12 @@ def test_arguments_are_checked_before_anything_is_read(
         with pytest.raises(InputError):
             SearchIndex.build(never(), tiny_encoder, tmp_path / "x", **options)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pickled_index_opens_its_folder_again(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    with SearchIndex.build([("a", "one"), ("b", "two")], tiny_encoder, tmp_path / "i") as index:
+        copy = pickle.loads(pickle.dumps(index))
+        expected = index.search("two")
+    with copy:  # open, though the other one was closed
+        assert copy.search("two") == expected
+        assert copy.encoder.fingerprint == tiny_encoder.fingerprint
