@@ -25,7 +25,8 @@ def looks_like(sample: bytes, codec: str) -> str | None:
     if sample.startswith(_GZIP):
         return "gzip, whose name must end in .gz"
     found = _wide_encoding(sample)
-    if found is None or found[:6] == codec[:6]:
+    # Rare characters of UTF-32 have the NULs of UTF-16; decoding alone decides there.
+    if found is None or found[:6] == codec[:6] or codec.startswith("utf-32"):
         return None
     return (
         f"{found}; convert the file, or pass its own encoding by --encoding {found}, where the"
