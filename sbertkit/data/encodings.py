@@ -25,8 +25,10 @@ def looks_like(sample: bytes, codec: str) -> str | None:
     if sample.startswith(_GZIP):
         return "gzip, whose name must end in .gz"
     found = _wide_encoding(sample)
-    # Rare characters of UTF-32 have the NULs of UTF-16; decoding alone decides there.
-    if found is None or found[:6] == codec[:6] or codec.startswith("utf-32"):
+    if found is None or found[:6] == codec[:6]:
+        return None
+    # Rare characters of UTF-32 have the NULs of UTF-16, so that without a mark decoding decides.
+    if codec.startswith("utf-32") and found.endswith(("-le", "-be")):
         return None
     return (
         f"{found}; convert the file, or pass its own encoding by --encoding {found}, where the"
