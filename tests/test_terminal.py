@@ -86,11 +86,14 @@ def test_progress_that_cannot_be_shown_ends_no_work(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", STREAMS[name]())
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    done = []
     progress.say("a line")
     for total in (None, 3):
         with progress.track("encoding", total) as advance:
-            for _ in range(3):
+            for row in range(3):
                 advance(1)
+                done.append(row)
+    assert done == [0, 1, 2, 0, 1, 2]
 
 
 def test_what_can_be_written_is_written_and_a_stream_is_wrapped_once(

@@ -201,6 +201,6 @@ def verify(context: click.Context, directory: str) -> None:
     for problem in problems:
         print_line(f"{problem.file}: {problem.reason}")
     if problems:
-        say(f"mend it with: sbertkit repair {directory}")
+        say(f"repair it with: sbertkit repair {directory}")
         context.exit(1)
     print_line("no problems found")

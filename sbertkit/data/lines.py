@@ -123,7 +123,7 @@ def bounded_lines(
     on_replaced: Callable[[int], None] | None = None,
     max_bytes: int = MAX_TEXT_BYTES,
 ) -> Iterator[Line | LongLine]:
-    """The lines of a file as `read_lines` gives them, but told and not kept where they are long.
+    """The lines of a file as `read_lines` gives them, but long ones reported and not kept.
 
     Args:
         source: See `read_lines`.

@@ -17,7 +17,7 @@ from sbertkit.schema import Count, Digest, as_record, parse_json
 Row = tuple[str, str]
 """Id and text."""
 
-_ANEW = "to begin anew, run it without resume (--resume)"
+_RESTART = "to start again, run it without resume (--resume)"
 
 
 _LARGEST_LOG = 2**30
@@ -97,7 +97,7 @@ class PartLog:
             if self._hash.hexdigest() != part.digest:
                 raise InputError(
                     f"rows {start + 1} to {start + part.rows} are not those that were encoded "
-                    f"before: the corpus has changed; {_ANEW}"
+                    f"before: the corpus has changed; {_RESTART}"
                 )
             start += part.rows
         for row in rows:
@@ -137,7 +137,7 @@ class PartLog:
             if begun.get(name) != value:
                 raise InputError(
                     f"the run that was left in {self._place} has {name} {begun.get(name)!r}, this "
-                    f"one {value!r}; {_ANEW}"
+                    f"one {value!r}; {_RESTART}"
                 )
 
     def _write(self, entry: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ def check_output(part: Part, found: str, where: object) -> None:
     if found != part.output:
         raise InputError(
             f"{where} has changed since it was written: expected SHA-256 {part.output}, found "
-            f"{found}; {_ANEW}"
+            f"{found}; {_RESTART}"
         )
 
 

@@ -56,7 +56,7 @@ class NpyWriter:
             start = self._file.tell()
             end = start + rows * dim * 4
             if self._file.seek(0, os.SEEK_END) < end:
-                raise InputError(f"{path} has fewer than {rows} rows; begin anew without resume")
+                raise InputError(f"{path} has fewer than {rows} rows; start again without resume")
             self._file.seek(start)
             for part in parts:
                 check_output(part, digest_of(self._file.read(part.rows * dim * 4)), path)
@@ -248,7 +248,7 @@ class _ParquetParts:
         for number, part in enumerate(log.parts):
             path = self._part(number)
             if not path.is_file():
-                raise InputError(f"{path} is missing; begin anew without resume")
+                raise InputError(f"{path} is missing; start again without resume")
             check_output(part, sha256_file(path), path)
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:

@@ -76,6 +76,8 @@ def test_an_ignored_signal_stays_ignored() -> None:
     with handled_signals():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_outside_the_main_thread_nothing_is_handled() -> None:

@@ -49,7 +49,7 @@ def parquet_batches(file: Any, columns: Sequence[str] | None = None) -> Iterator
 
 
 def bounded_rows(batches: Iterable[Any], limit: int) -> Iterator[Rows | LongRow]:
-    """The rows of batches; each that is larger than `limit` bytes is told and not given.
+    """The rows of batches; each that is larger than `limit` bytes is reported instead.
 
     Args:
         batches: Record batches.

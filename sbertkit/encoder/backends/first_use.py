@@ -28,7 +28,7 @@ class FirstUse:
         self._process = 0
 
     def run(self, work: Callable[[], None]) -> bool:
-        """Does the work with no other first use beside it, unless there was a first one already.
+        """Does the work while no other first use runs, unless there was a first one already.
 
         Returns:
             Whether it did.
