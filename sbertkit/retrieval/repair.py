@@ -114,7 +114,7 @@ def _refusal(root: Path, lost: Sequence[Problem], kept: Sequence[Problem]) -> st
         remedy = f"restore it, or the manifest.json that {others[0]} belongs to, from a backup"
     return (
         f"{root / lost[0].file} cannot be saved{more}: {lost[0].reason}; nothing was changed: "
-        f"{remedy}, or go on with the rest with accept_loss (--accept-loss)"
+        f"{remedy}, or continue with the rest by accept_loss (--accept-loss)"
     )
 
 

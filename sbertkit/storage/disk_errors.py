@@ -23,7 +23,7 @@ _REASONS = {
     errno.EROFS: "the file system is read-only; choose another place",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another place",
     errno.EEXIST: "a part of the path is a file, not a folder; choose another place",
-    errno.ENOTEMPTY: "something else has been put there meanwhile; move that away, then go on",
+    errno.ENOTEMPTY: "something else has been put there meanwhile; move that away, then continue",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -200,7 +200,7 @@ class RunFolder:
         try:
             known = asdict(read_record(read_regular(path), _Identity, path))
         except (OSError, InputError) as error:
-            raise InputError(f"{path} cannot be read ({error}); begin the run anew") from error
+            raise InputError(f"{path} cannot be read ({error}); start a new run") from error
         now = json.loads(json.dumps(identity))
         moved = differences(known.pop("environment", {}), now.pop("environment", {}))
         if moved:
@@ -232,7 +232,7 @@ class RunFolder:
             return found
         if faults:
             raise InputError(
-                f"no checkpoint of the run at {self.work} is whole: {faults[0]}; begin the run anew"
+                f"no checkpoint of the run at {self.work} is whole: {faults[0]}; start a new run"
             )
         if self._main:
             done = max((row["step"] for row in surviving_rows(self.log)), default=0)

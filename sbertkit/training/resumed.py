@@ -59,7 +59,7 @@ def read_state(checkpoint: Checkpoint) -> MonitorState:
     try:
         content = parse_json(read_regular(path), path)
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); begin the run anew") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); start a new run") from error
     step = as_record(content, _TrainerState, path).global_step
     unknown = sorted(content.keys() - {field.name for field in fields(TrainerState)})
     if unknown:
@@ -68,7 +68,7 @@ def read_state(checkpoint: Checkpoint) -> MonitorState:
         raise InputError(f"{path} is of step {step}; expected step {checkpoint.step}")
     for name in (OPTIMIZER, SCHEDULER):
         if not (checkpoint.folder / name).is_file():
-            raise InputError(f"{checkpoint.folder} has no {name}; begin the run anew")
+            raise InputError(f"{checkpoint.folder} has no {name}; start a new run")
     return as_record(checkpoint.state, MonitorState, checkpoint.folder / MANIFEST)
 
 
@@ -141,4 +141,4 @@ def _is_same_kind(known: Any, found: Any) -> bool:
 
 
 def _unfit(path: Path, reason: str) -> InputError:
-    return InputError(f"{path} cannot be loaded ({reason}); begin the run anew")
+    return InputError(f"{path} cannot be loaded ({reason}); start a new run")
