@@ -31,29 +31,35 @@ def vectors(tiny_encoder: Encoder) -> Any:
     return tiny_encoder.encode(TEXTS)
 
 
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The texts that go through the encoder."""
+    texts: list[object] = []
+    clean = encoding.EncodingRun._clean
+
+    def noting(self: encoding.EncodingRun, text: object, row: int, account: object) -> str:
+        texts.append(text)
+        return clean(self, text, row, account)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
+    return texts
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_given_vectors_are_not_made_again(
     tiny_encoder: Encoder,
     tmp_path: Path,
     vectors: Any,
     kind: str,
-    monkeypatch: pytest.MonkeyPatch,
+    encoded: list[object],
 ) -> None:
     np.save(tmp_path / "v.npy", vectors)
-    asked: list[object] = []
-    clean = encoding.EncodingRun._clean
-
-    def noting(self: encoding.EncodingRun, text: object, row: int, account: object) -> str:
-        asked.append(text)
-        return clean(self, text, row, account)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
     for number, source in enumerate((vectors, tmp_path / "v.npy", vectors.astype(np.float64) * 3)):
         path = tmp_path / str(number)
         more: Any = {"kind": kind, "with_encoder": False}  # whose export is tried with texts, too
-        del asked[:]
+        del encoded[:]
         with SearchIndex.build(CORPUS, tiny_encoder, path, vectors=source, **more) as index:
-            assert len(asked) == 32  # to compare
+            assert len(encoded) == 32  # to compare
             for row in (0, 17, 89):
                 hit = index.search(vectors[row], 1)[0]
                 assert (hit.id, hit.text) == CORPUS[row][:2]
@@ -224,20 +230,6 @@ def own(tiny_encoder: Encoder, tmp_path: Path) -> Path:
     """The index of documents whose fields have the names of the columns of a dump."""
     SearchIndex.build(OWN, tiny_encoder, tmp_path / "own", with_encoder=False).close()
     return tmp_path / "own"
-
-
-@pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The texts that go through the encoder."""
-    texts: list[object] = []
-    clean = encoding.EncodingRun._clean
-
-    def noting(self: encoding.EncodingRun, text: object, row: int, account: object) -> str:
-        texts.append(text)
-        return clean(self, text, row, account)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
-    return texts
 
 
 def as_held(index: SearchIndex) -> list[Document]:
