@@ -10,7 +10,6 @@ from sbertkit.encoder.graphs.folder import EXPORT_FILES
 from sbertkit.encoder.graphs.source import load_graph_encoder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
-from sbertkit.files import inside
 from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, FileEntry, Manifest
 
 logger = logging.getLogger(__name__)
@@ -53,12 +52,12 @@ def load_carried(root: Path, manifest: Manifest) -> Encoder | None:
     ``None``, too, where there is no onnxruntime, or one that cannot run the graph.
 
     Raises:
-        DamagedIndex: The manifest does not list its files, or it gives vectors of another size.
+        DamagedIndex: It gives vectors of another size.
     """
     exported = manifest.exported
     if exported is None or find_spec("onnxruntime") is None:
         return None
-    folder = _listed_folder(root, exported)
+    folder = root / ENCODER_FOLDER / exported.id
     # The manifest's hashes do for the files it lists; beside others, all is looked at once more.
     alone = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
     try:
@@ -72,18 +71,3 @@ def load_carried(root: Path, manifest: Manifest) -> Encoder | None:
             f"{_REMEDY}"
         )
     return encoder
-
-
-def _listed_folder(root: Path, exported: ExportEntry) -> Path:
-    """The folder of an export, whose files are those that the manifest lists, and has hashes of."""
-    try:
-        folder = inside(root, f"{ENCODER_FOLDER}/{exported.id}")
-    except InputError as error:
-        raise DamagedIndex(f"{error}; {_REMEDY}") from error
-    listed = {entry.path for entry in exported.files}
-    if listed != {f"{ENCODER_FOLDER}/{exported.id}/{name}" for name in EXPORT_FILES}:
-        raise DamagedIndex(
-            f"{root}: expected {', '.join(EXPORT_FILES)} of {ENCODER_FOLDER}/{exported.id} in the "
-            f"manifest, found {', '.join(sorted(listed)) or 'nothing'}; {_REMEDY}"
-        )
-    return folder

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sbertkit.data.streams import reading
+from sbertkit.encoder.graphs.folder import EXPORT_FILES
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
 from sbertkit.files import inside, open_regular, read_regular
 from sbertkit.index import KINDS, VECTORS_FILE, segment_files
@@ -108,13 +109,9 @@ class ExportEntry:
     files: tuple[FileEntry, ...]
 
     def __post_init__(self) -> None:
-        folder = f"{ENCODER_FOLDER}/{self.id}/"
-        names = [file.path.removeprefix(folder) for file in self.files]
-        for file, name in zip(self.files, names, strict=True):
-            if name == file.path or "/" in name or not name:
-                raise ValueError(f"expected a file in {folder}, found {file.path[:200]!r}")
-        if len(set(names)) < len(names):
-            raise ValueError(f"a file of {folder} is listed twice")
+        expected = sorted(f"{ENCODER_FOLDER}/{self.id}/{name}" for name in EXPORT_FILES)
+        if sorted(file.path for file in self.files) != expected:
+            raise ValueError(f"expected the files {', '.join(expected)}")
 
 
 @dataclass(frozen=True, slots=True)
