@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+import weakref
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +28,9 @@ from sbertkit.storage import staged_folder, storage_errors
 from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache
 
 _LOG = logging.getLogger(__name__)
+_compared: "weakref.WeakKeyDictionary[Encoder, set[Path]]" = weakref.WeakKeyDictionary()
+"""The exports that gave an encoder's vectors in this process; to find out takes about a second."""
+
 _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
@@ -122,13 +126,18 @@ def _fault(encoder: Encoder, precision: str, folder: Path) -> str | None:
         entry = read_entry(folder)
         if (entry.fingerprint, entry.precision) != (encoder.fingerprint, precision):
             return "is that of another encoder"
+        if folder in _compared.get(encoder, ()):
+            return None
         exported = OnnxBackend(folder / GRAPH_FILE, precision)
         found = probe_vectors(encoder, exported, FEW_PROBES)
     except InputError:
         return "is damaged"
     network = TorchBackend(encoder.network, torch.device(encoder.device))
     cosine = least_cosine(probe_vectors(encoder, network, FEW_PROBES), found)
-    return None if cosine >= LEAST_COSINE[precision] else "gives other vectors than its model"
+    if cosine < LEAST_COSINE[precision]:
+        return "gives other vectors than its model"
+    _compared.setdefault(encoder, set()).add(folder)
+    return None
 
 
 def _make(encoder: Encoder, precision: str, folder: Path) -> None:

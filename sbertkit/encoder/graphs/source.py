@@ -13,8 +13,9 @@ from sbertkit.encoder.graphs.folder import TOKENIZER_BYTES, TOKENIZER_FILE, Grap
 from sbertkit.encoder.graphs.probes import PROBES, probe_vectors
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.refusal import library_errors
 from sbertkit.encoder.tokenization import Tokenizer
-from sbertkit.errors import InputError, SbertkitError
+from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 
 
@@ -133,16 +134,10 @@ def _consistent(folder: Path) -> Iterator[None]:
         InputError: Its files do not belong together, or are none that the libraries can use.
     """
     try:
-        yield
-    except SbertkitError as error:
-        if not isinstance(error, InputError):
-            raise
+        with library_errors("it cannot be used"):
+            yield
+    except InputError as error:
         raise InputError(f"{folder}: {error}; export the encoder again") from error
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # the tokenizer's panics are no Exceptions
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(f"{folder}: {reason}; export the encoder again") from error
 
 
 def _check_asked(options: LoadOptions, entry: GraphEntry) -> None:
