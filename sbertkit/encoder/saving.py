@@ -17,7 +17,7 @@ from sbertkit.encoder.pooling import KINDS
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import quiet_transformers
 from sbertkit.errors import InputError
-from sbertkit.storage import clear_leftovers, library_errors, staged_folder, storage_errors
+from sbertkit.storage import clear_leftovers, staged_folder, storage_errors, writer_errors
 
 if TYPE_CHECKING:
     from sbertkit.encoder.encoder import Encoder
@@ -58,7 +58,7 @@ def write_encoder(
         OSError: A file cannot be written, as on a full disk.
     """
     # So safetensors and tokenizers report a full disk, the latter without a type of its own.
-    with library_errors(folder, SafetensorError, Exception):
+    with writer_errors(folder, SafetensorError, Exception):
         _write_folder(encoder, folder)
         if add is not None:
             add(folder)

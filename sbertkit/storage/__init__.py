@@ -3,8 +3,8 @@
 from sbertkit.storage.disk_errors import (
     foreign_errors,
     foreign_items,
-    library_errors,
     storage_errors,
+    writer_errors,
 )
 from sbertkit.storage.held import is_at, let_go, try_hold
 from sbertkit.storage.modes import copy_tree, follow_modes
@@ -34,7 +34,6 @@ __all__ = [
     "is_at",
     "is_fixed",
     "let_go",
-    "library_errors",
     "made_parents",
     "owned_folder",
     "publish_file",
@@ -48,4 +47,5 @@ __all__ = [
     "sync_folder",
     "sync_tree",
     "try_hold",
+    "writer_errors",
 ]

@@ -54,8 +54,8 @@ def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def library_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turns errors of a library that cannot write into `OSError`s, for a `storage_errors` around.
+def writer_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turns errors of a library that writes into `OSError`s, for a `storage_errors` around.
 
     Args:
         folder: What it writes into. Where the error does not say why, it is tried whether there is

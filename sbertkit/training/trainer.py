@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from transformers import PrinterCallback
 
 from sbertkit.errors import TrainingStopped
-from sbertkit.storage import library_errors
+from sbertkit.storage import writer_errors
 from sbertkit.training.batches import BatchOrder, Collator
 from sbertkit.training.checkpoints import CheckpointStore
 from sbertkit.training.monitor import Monitor
@@ -180,7 +180,7 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
         """Writes what a resumed run needs, with the Trainer's own functions where it has them."""
         (folder / "model").mkdir()
         self._write_model(folder / "model")
-        with library_errors(folder, RuntimeError):
+        with writer_errors(folder, RuntimeError):
             self._save_optimizer_and_scheduler(str(folder))
             self._save_scaler(str(folder))
             if self.args.world_size == 1:

@@ -322,3 +322,10 @@ def test_a_model_in_such_a_folder_is_exported(
     np.testing.assert_allclose(
         Encoder.load(tmp_path / "graph").encode(TEXTS), encoder.encode(TEXTS), atol=1e-5
     )
+
+
+def test_an_export_tells_of_no_folders_of_this_machine(tiny_bert: Path, tmp_path: Path) -> None:
+    export_encoder(Encoder.load(tiny_bert, pooling="mean"), tmp_path / "x")
+    entry = json.loads((tmp_path / "x" / "graph.json").read_text())
+    assert entry["model"] == tiny_bert.name
+    assert str(tiny_bert.parent) not in json.dumps(entry)

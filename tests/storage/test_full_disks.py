@@ -11,7 +11,7 @@ import pytest
 from sbertkit import Encoder, SearchIndex, dump_index, export_encoder
 from sbertkit.data.vector_files import open_vector_writer
 from sbertkit.errors import StorageError
-from sbertkit.storage import library_errors, replace_file, storage_errors
+from sbertkit.storage import replace_file, storage_errors, writer_errors
 
 Mount = Callable[..., None]
 
@@ -98,7 +98,7 @@ def test_a_librarys_own_words_are_understood(tmp_path: Path, error: Exception, w
     with (
         pytest.raises(StorageError, match=rf"^cannot write model: .*{words}"),
         storage_errors("model"),
-        library_errors(tmp_path, LibraryError),
+        writer_errors(tmp_path, LibraryError),
     ):
         raise error
 
@@ -112,7 +112,7 @@ def test_a_lack_of_space_behind_another_error_is_found(tmp_path: Path) -> None:
 
     with (
         pytest.raises(OSError, match="could not write") as caught,
-        library_errors(tmp_path, LibraryError),
+        writer_errors(tmp_path, LibraryError),
     ):
         fail()
     assert caught.value.errno == errno.ENOSPC
@@ -123,7 +123,7 @@ def test_where_the_library_does_not_say_so_the_disk_is_asked(tmp_path: Path, mou
     with (
         pytest.raises(StorageError, match="cannot write model: no space left, the disk is full"),
         storage_errors("model"),
-        library_errors(tmp_path / "disk", RuntimeError),
+        writer_errors(tmp_path / "disk", RuntimeError),
     ):
         raise RuntimeError("unexpected pos 306432 vs 306320")
 
@@ -133,5 +133,5 @@ def test_errors_of_other_kinds_are_not_those_of_a_disk(tmp_path: Path) -> None:
         pass
 
     for error in (Derived("x"), ValueError("x"), KeyboardInterrupt()):
-        with pytest.raises(type(error)), library_errors(tmp_path, LibraryError):
+        with pytest.raises(type(error)), writer_errors(tmp_path, LibraryError):
             raise error

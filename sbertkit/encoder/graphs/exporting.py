@@ -30,6 +30,7 @@ from sbertkit.encoder.graphs.folder import (
 from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
 from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
 from sbertkit.encoder.network import Network
+from sbertkit.encoder.saving import lineage_name
 from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, sha256_file, staged_folder, storage_errors
 
@@ -111,7 +112,7 @@ def write_graph(
         GraphEntry(
             fingerprint=encoder.fingerprint,
             precision=precision,
-            model=encoder.options.model,
+            model=lineage_name(encoder.options.model),
             pooling=encoder.pooling,
             normalizes=encoder.normalizes,
             dim=encoder.dim,
