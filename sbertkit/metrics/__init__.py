@@ -1,7 +1,12 @@
 """Pure functions on arrays: correlations, their intervals, and how isotropic vectors are."""
 
 from sbertkit.metrics.alignment import alignment
-from sbertkit.metrics.bootstrap import Interval, bootstrap_interval, spearman_interval
+from sbertkit.metrics.bootstrap import (
+    Interval,
+    StoredInterval,
+    bootstrap_interval,
+    spearman_interval,
+)
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines, unit_rows
 from sbertkit.metrics.isotropy import effective_rank, mean_random_cosine, uniformity
@@ -14,6 +19,7 @@ __all__ = [
     "Correlation",
     "Interval",
     "PairedTest",
+    "StoredInterval",
     "alignment",
     "bootstrap_interval",
     "effective_rank",

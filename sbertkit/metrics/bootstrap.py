@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,19 @@ class Interval(NamedTuple):
     low: float
     high: float
     level: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInterval:
+    """An interval as JSON has it."""
+
+    low: float
+    high: float
+    level: float
+
+    def interval(self) -> Interval:
+        """The interval."""
+        return Interval(self.low, self.high, self.level)
 
 
 def bootstrap_interval(

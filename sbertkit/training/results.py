@@ -1,14 +1,14 @@
 """What a training run comes to."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
-from sbertkit.metrics import Interval
+from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.schema import Count, as_record, parse_json
 from sbertkit.training.dev import DevScore
 from sbertkit.training.guard import Reading
@@ -60,7 +60,7 @@ class Quality:
         """
         read = as_record(content, _Quality, where)
         values = {field.name: getattr(read, field.name) for field in fields(cls)}
-        interval = None if read.interval is None else Interval(*astuple(read.interval))
+        interval = None if read.interval is None else read.interval.interval()
         return cls(**{**values, "interval": interval})
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,18 +128,11 @@ class TrainResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Interval:
-    low: float
-    high: float
-    level: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Quality:
     """A quality as `Quality.to_dict` gives it."""
 
     spearman: float | None
-    interval: _Interval | None
+    interval: StoredInterval | None
     random_cosine: float | None
     uniformity: float | None
     effective_rank: float | None

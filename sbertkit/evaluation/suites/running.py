@@ -19,7 +19,7 @@ from sbertkit.evaluation.sts import evaluate_sts
 from sbertkit.evaluation.suites.definition import Suite
 from sbertkit.evaluation.vector_cache import CachedEncoder
 from sbertkit.files import read_regular
-from sbertkit.metrics import Interval
+from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.progress import say
 from sbertkit.schema import as_record, parse_json
 from sbertkit.storage import replace_file, sha256_file, storage_errors
@@ -176,20 +176,11 @@ _MEASURES: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Between:
-    """An interval as JSON has it."""
-
-    low: float
-    high: float
-    level: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Sts:
     """What is read back of a result on sentence pairs."""
 
     spearman: float | None
-    interval: _Between | None
+    interval: StoredInterval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +188,7 @@ class _Retrieval:
     """What is read back of a result on a collection."""
 
     measures: dict[str, float]
-    intervals: dict[str, _Between | None]
+    intervals: dict[str, StoredInterval | None]
 
 
 def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
@@ -214,7 +205,7 @@ def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
         if not {first} <= found.measures.keys() & found.intervals.keys():
             raise InputError(f"{file}: no {first}")
         score, interval = found.measures[first], found.intervals[first]
-    between = None if interval is None else Interval(interval.low, interval.high, interval.level)
+    between = None if interval is None else interval.interval()
     return SetScore(one.task, suite.headline(one.task), score, between, details)
 
 
