@@ -1,6 +1,8 @@
 """The whole computation from token ids to a text's vector, as one torch module."""
 
+import copy
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -81,3 +83,19 @@ class Network(nn.Module):
             for name, parameter in self.named_parameters()
             if id(parameter) in reached
         }
+
+
+def without_hooks(transformer: Transformer, network: Network) -> tuple[Transformer, Network]:
+    """Copies over the same tensors that can be pickled.
+
+    Once a model has given its hidden states, transformers leaves functions in its modules that no
+    pickle takes; the copies install their own when they are asked for them.
+    """
+    shared = [*network.parameters(), *network.buffers(), transformer.tokenizer]
+    copies = copy.deepcopy((transformer, network), {id(one): one for one in shared})
+    for module in chain(copies[0].model.modules(), copies[1].modules()):
+        module.__dict__.pop("_output_capturing_hooks_installed", None)
+        for key, hook in list(module._forward_hooks.items()):
+            if getattr(hook, "__module__", None) == "transformers.utils.output_capturing":
+                del module._forward_hooks[key]
+    return copies

@@ -12,7 +12,7 @@ from sbertkit.encoder.long_texts import LONG_CHARS, tokenize_growing, tokenize_w
 from sbertkit.encoder.refusal import library_errors
 from sbertkit.errors import InputError
 
-_TEXTS_A_CALL = 512
+_TEXTS_PER_CALL = 512
 _CHARS_PER_CALL = 1_000_000
 """What the tokenizer gets at once: enough for all cores, little enough to bound memory, since an
 encoding before it is cut takes some hundred bytes a token."""
@@ -53,7 +53,7 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
     chars = 0
     for text in texts:
         size = len(text) if len(text) <= LONG_CHARS else _CHARS_PER_CALL  # alone
-        if part and (len(part) == _TEXTS_A_CALL or chars + size > _CHARS_PER_CALL):
+        if part and (len(part) == _TEXTS_PER_CALL or chars + size > _CHARS_PER_CALL):
             yield part
             part, chars = [], 0
         part.append(text)

@@ -24,7 +24,7 @@ from sbertkit.encoder.loading import (
     choose_steps,
     lower_casing,
 )
-from sbertkit.encoder.network import Network
+from sbertkit.encoder.network import Network, without_hooks
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.postprocess import Normalize
@@ -75,8 +75,16 @@ class TorchSource:
         self._check_choice()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy has; it makes its own backends."""
-        return {**self.__dict__, "_choosing": None, "_torch": None, "_graph": None}
+        """What a copy has: the same tensors; it makes its own backends."""
+        transformer, network = without_hooks(self.transformer, self.network)
+        return {
+            **self.__dict__,
+            "transformer": transformer,
+            "network": network,
+            "_choosing": None,
+            "_torch": None,
+            "_graph": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_choosing": threading.RLock()})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny_models
 import torch
@@ -82,6 +83,15 @@ def test_a_copy_in_memory_keeps_it(tiny_encoder: Encoder) -> None:
     assert copy.deepcopy(tiny_encoder).fingerprint == tiny_encoder.fingerprint
     pickled = pickle.loads(pickle.dumps(tiny_encoder))
     assert pickled.fingerprint == tiny_encoder.fingerprint
+
+
+def test_an_encoder_that_gave_its_hidden_states_can_be_pickled(tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="first_last", device="cpu", backend="torch")
+    expected = encoder.encode(["a word"])
+    pickled = pickle.loads(pickle.dumps(encoder))
+    assert pickled.transformer.model is pickled.network.transformer
+    np.testing.assert_array_equal(pickled.encode(["a word"]), expected)
+    np.testing.assert_array_equal(encoder.encode(["a word"]), expected)
 
 
 def test_files_that_reach_no_vector_do_not_matter(tiny_copy: Callable[..., Path]) -> None:

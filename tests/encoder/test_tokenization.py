@@ -126,7 +126,7 @@ def test_no_end_token_to_append_is_refused() -> None:
         Tokenizer(hf, append_end=True)
 
 
-@pytest.mark.parametrize("bound", ["_TEXTS_A_CALL", "_CHARS_A_CALL"])
+@pytest.mark.parametrize("bound", ["_TEXTS_PER_CALL", "_CHARS_PER_CALL"])
 @pytest.mark.parametrize("size", [1, 3, 60])
 def test_the_parts_in_which_texts_are_tokenized_change_nothing(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, bound: str, size: int

@@ -147,10 +147,14 @@ def test_a_file_that_is_no_json_is_refused_in_one_line(tmp_path: Path, text: str
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
-def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "_RESULT_BYTES", 1_000)
-    with pytest.raises(InputError, match=r"/dev/zero: expected a result of at most 1,000 bytes"):
+def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"/dev/zero: expected a file or a pipe, found a device"):
         compare_results("/dev/zero", "/dev/zero")
+    monkeypatch.setattr(compare, "_RESULT_BYTES", 1_000)
+    path = tmp_path / "large.json"
+    path.write_bytes(b" " * 1_001)
+    with pytest.raises(InputError, match=r"large\.json: expected a result of at most 1,000 bytes"):
+        compare_results(path, path)
 
 
 def test_a_run_file_in_the_place_of_a_result_is_refused_with_what_to_do(tmp_path: Path) -> None:

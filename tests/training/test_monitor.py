@@ -109,7 +109,7 @@ def test_what_a_crash_made_of_a_line_is_dropped(tmp_path: Path, junk: bytes) -> 
 
 def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
-        RunLog(tmp_path / "none" / "log.jsonl", 0)
+        RunLog(Path("/dev/null/log.jsonl"), 0)
     log = RunLog(tmp_path / "log.jsonl", 0)
     (tmp_path / "log.jsonl").unlink()
     (tmp_path / "log.jsonl").mkdir()

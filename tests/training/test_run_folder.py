@@ -254,7 +254,9 @@ def test_without_a_whole_checkpoint_nothing_is_resumed_and_nothing_lost(folder: 
     write(folder, 10, 20)
     damage(folder, 10)
     damage(folder, 20)
-    with pytest.raises(InputError, match=r"no checkpoint of the run at .* is whole: .*begin"):
+    with pytest.raises(
+        InputError, match=r"no checkpoint of the run at .* is whole: .*start a new run"
+    ):
         folder.begin(IDENTITY, resume=True)
     assert folder.store.steps() == [10, 20]
 

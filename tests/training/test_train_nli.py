@@ -537,6 +537,7 @@ def test_what_is_there_already_stays_as_it_is(
         work = output.with_name("out.run")
         work.mkdir()
         (work / "run.json").write_text("{}")
+        (work / ".lock").touch()
     before = contents(output.parent)
     monkeypatch.setattr(Encoder, "load", None)
     with pytest.raises(InputError, match=r"^[^\n]*models/out[^\n]*$"):
