@@ -279,14 +279,49 @@ def test_tensors_in_files_that_nobody_hashed_are_refused(
     assert "tensors in other files" in refusal(folder, backend=backend)
 
 
-def test_where_tensors_are_is_found_however_it_is_written() -> None:
-    from sbertkit.encoder.graphs.folder import _has_external
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_an_operator_that_may_run_for_ever_is_refused(
+    folder: Path, backend: str, is_nested: bool
+) -> None:
+    """Some libraries run it while they load the model."""
+
+    def add_loop(model: onnx.ModelProto) -> None:
+        body = helper.make_graph(
+            [helper.make_node("Identity", ["go"], ["on"])],
+            "body",
+            [
+                helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            ],
+            [helper.make_tensor_value_info("on", TensorProto.BOOL, [])],
+        )
+        loop = helper.make_node("Loop", ["times", "yes"], [], body=body)
+        if is_nested:
+            branch = helper.make_graph([loop], "branch", [], [])
+            loop = helper.make_node("If", ["yes"], [], then_branch=branch, else_branch=branch)
+        model.graph.node.append(loop)
+        for name, value in (("times", np.array(2**62)), ("yes", np.array(True))):
+            model.graph.initializer.append(numpy_helper.from_array(value, name))
+
+    change_graph(folder, add_loop)
+    assert "a loop" in refusal(folder, backend=backend)
+
+
+def test_what_is_refused_is_found_however_it_is_written() -> None:
+    from sbertkit.encoder.graphs.folder import _refused
 
     for key in (b"\x0a\x08", b"\x8a\x00\x08", b"\x0a\x88\x00", b"\x8a\x80\x00\x88\x80\x80\x00"):
         for before in (0, 1, 30):
-            assert _has_external(b"x" * before + key + b"location\x12\x01w")
+            found = _refused(b"x" * before + key + b"location\x12\x01w")
+            assert found is not None
+            assert "tensors in other files" in found
+    for key in (b"\x22\x04Loop", b"\x22\x04Scan", b"\xa2\x80\x00\x84\x00Loop"):
+        assert _refused(b"xyz" + key + b"2") is not None
     for other in (b"\x0a\x12/embed/location_ids", b"location", b"\x0a\x0aallocation", b""):
-        assert not _has_external(other)
+        assert _refused(other) is None
+    for other in (b"\x22\x05Loops", b"Loop", b"\x0a\x04Loop", b"Scanner"):
+        assert _refused(other) is None
 
 
 def test_a_name_with_the_word_is_no_tensor_elsewhere(folder: Path) -> None:

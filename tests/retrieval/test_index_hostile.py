@@ -112,18 +112,21 @@ def test_a_format_that_never_was_is_refused(
 
 @pytest.mark.parametrize("name", ["manifest.json", "build.json"])
 @pytest.mark.parametrize("value", [b"NaN", b"1e999", b"[" * 100_000, b"9" * 5_000, b"\xff"])
-def test_what_is_no_json_is_refused(
+def test_what_is_no_json_is_refused_in_every_field(
     folder: Path, tiny_encoder: Encoder, name: str, value: bytes
 ) -> None:
     index = folder / "hnsw"
     (path,) = index.rglob(name)
-    field = b'"kind": "hnsw"'
-    content = path.read_bytes().replace(field, b'"kind": ' + value)
-    if name == "manifest.json":
-        path.write_bytes(content)
-    else:
-        put(index, name, content)
-    assert_refused(index, tiny_encoder)
+    content = json.loads(path.read_bytes())
+    for holder, key in [*places({"all": content})][1:]:
+        old, holder[key] = holder[key], "@@"
+        raw = json.dumps(content).encode().replace(b'"@@"', value)
+        holder[key] = old
+        if name == "manifest.json":
+            path.write_bytes(raw)
+        else:
+            put(index, name, raw)
+        assert_refused(index, tiny_encoder)
 
 
 @pytest.mark.parametrize("kind", KINDS)

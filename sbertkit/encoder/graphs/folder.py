@@ -28,10 +28,18 @@ TOKENIZER_BYTES = 2**28
 _LIMITS = {GRAPH_FILE: 2**31, TOKENIZER_FILE: TOKENIZER_BYTES}
 """Largest sizes accepted, in bytes; protobuf, of which a graph is made, counts no further."""
 _CHUNK = 2**20
-_KEY = b"location"
-_EXTERNAL = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)" + _KEY)
+_EXTERNAL = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
 """The key, as protobuf writes it, that every tensor has whose numbers are in another file."""
-_BEFORE = 16
+_ENDLESS = re.compile(rb"(?:\x22|\xa2\x80*\x00)(?:\x04|\x84\x80*\x00)(?:Loop|Scan)")
+"""The type, as protobuf writes it, of operators that may run for ever; no encoder has one."""
+_REFUSED = {
+    b"location": (_EXTERNAL, "tensors in other files; expected all of them inside"),
+    b"Loop": (_ENDLESS, "a loop; expected an encoder, which has none"),
+    b"Scan": (_ENDLESS, "a loop; expected an encoder, which has none"),
+}
+"""What an ONNX file may not have: a word to look for, what it stands in, and what to say."""
+_BEFORE = 24
+"""Bytes before such a word at most, and its own."""
 _REMEDY = "export the encoder again"
 
 _Dim = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
@@ -168,7 +176,7 @@ def _check_file(path: Path, expected: str | None) -> None:
         expected: Its SHA-256; ``None`` where that has been checked.
     """
     digest = hashlib.sha256()
-    external = False
+    refused = None
     with open_regular(path) as file:
         size, limit = os.fstat(file.fileno()).st_size, _LIMITS[path.name]
         if size > limit:
@@ -176,22 +184,23 @@ def _check_file(path: Path, expected: str | None) -> None:
         before = b""
         while expected is not None and (chunk := file.read(_CHUNK)):
             digest.update(chunk)
-            external = external or _has_external(before + chunk)
-            before = (before + chunk)[-_BEFORE - len(_KEY) :]
+            refused = refused or _refused(before + chunk)
+            before = (before + chunk)[-_BEFORE:]
     if expected not in (None, digest.hexdigest()):
         raise InputError(f"{path} is missing or damaged")
-    if external and path.name == GRAPH_FILE:
-        raise InputError(f"{path} has tensors in other files; expected all of them inside")
+    if refused and path.name == GRAPH_FILE:
+        raise InputError(f"{path} has {refused}")
 
 
-def _has_external(content: bytes) -> bool:
-    """Whether a part of a graph file names another file for the numbers of a tensor."""
-    place = content.find(_KEY)
-    while place >= 0:
-        if _EXTERNAL.search(content, max(0, place - _BEFORE), place + len(_KEY)):
-            return True
-        place = content.find(_KEY, place + 1)
-    return False
+def _refused(content: bytes) -> str | None:
+    """What a part of an ONNX file has that is refused, if anything."""
+    for word, (written, reason) in _REFUSED.items():
+        place = content.find(word)
+        while place >= 0:
+            if written.search(content, max(0, place - _BEFORE), place + len(word)):
+                return reason
+            place = content.find(word, place + 1)
+    return None
 
 
 def _own_hash(content: Mapping[str, Any]) -> str:
