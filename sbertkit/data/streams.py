@@ -2,8 +2,8 @@
 
 import gzip
 import io
+import math
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from sbertkit.arguments import path_text
 from sbertkit.data.text import printable
@@ -21,6 +21,10 @@ STDIN = "-"
 """The source that means standard input."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_UNPACKED_BYTES = 2**30
+"""What a packed file may always have when it is copied to a temporary file."""
+_UNPACKED_RATIO = 50
+"""How many times its packed size it may have beyond that; gzip reaches 1,032 on zeros."""
 
 
 def source_name(path: str) -> str:
@@ -111,9 +115,22 @@ def open_seekable(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
             return
         with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(stream, copy, 1 << 20)
+            _copy(path, stream, copy)
             copy.seek(0)
             yield cast(BinaryIO, copy)
+
+
+def _copy(path: str, stream: BinaryIO, copy: IO[bytes]) -> None:
+    """Copies a stream, unless gzip packed it as nothing but a few repeated bytes can be packed."""
+    packed = Path(path).stat().st_size if _is_packed(path) else math.inf
+    limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed)
+    while chunk := stream.read(1 << 20):
+        copy.write(chunk)
+        if copy.tell() > limit:
+            raise InputError(
+                f"{source_name(path)}: expected at most {limit:,} bytes once unpacked, found more;"
+                " unpack it first"
+            )
 
 
 def _opened(path: str) -> io.BufferedReader:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sbertkit.arguments import path_text
+from sbertkit.data import streams
 from sbertkit.data.streams import open_bytes, open_seekable
 from sbertkit.errors import InputError, InputTypeError, MissingFile, StorageError
 
@@ -122,3 +123,15 @@ def test_packed_and_piped_bytes_can_be_read_in_any_order(
             assert stream.read() == b"789"
             stream.seek(1)
             assert stream.read(2) == b"12"
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_has_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_UNPACKED_BYTES", 2**20)
+    (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(bytes(2**23)))
+    with (
+        pytest.raises(InputError, match=r"a\.parquet\.gz: expected at most .* bytes once unpacked"),
+        open_seekable(tmp_path / "a.parquet.gz"),
+    ):
+        pass
