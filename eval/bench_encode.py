@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from peer_processes import PeerProcess, write_peer_models
 from recording import Pieces, alternate, median_ratio
 from sentence_transformers import SentenceTransformer
 
 from sbertkit import Encoder
+from sbertkit.arrays import Vectors
 from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
@@ -52,8 +52,6 @@ MEASURED = [
     "eval/peers/worker.py",
     "eval/peers/requirements.txt",
 ]
-
-Vectors = npt.NDArray[np.float32]
 
 
 class System(NamedTuple):

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from post_processing import Sentences, applied
 from recording import Pieces, data_folder
 from threadpoolctl import threadpool_limits
@@ -33,8 +32,6 @@ from sbertkit.evaluation.diagnosis import Candidate
 from sbertkit.evaluation.exact import exact_search
 from sbertkit.evaluation.measures import Measures
 from sbertkit.metrics import spearman, unit_rows
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Corpus(NamedTuple):

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from recording import Pieces, data_folder
 from torch import nn
 
 from sbertkit import Encoder
+from sbertkit.arrays import Vectors
 from sbertkit.data.nli import read_nli
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder.fitting import FITS
@@ -41,8 +41,6 @@ MEASURED = [
     ),
     "sbertkit/metrics",
 ]
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Sentences:

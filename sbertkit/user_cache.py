@@ -6,7 +6,7 @@ import stat
 import threading
 from pathlib import Path
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _logged = threading.Event()
 
@@ -93,7 +93,7 @@ def without_cache(folder: str | os.PathLike[str], reason: str) -> None:
     """
     if not _logged.is_set():
         _logged.set()
-        _LOG.warning(
+        logger.warning(
             "the cache folder %s cannot be used (%s); work continues without it: name a folder of "
             "your own with XDG_CACHE_HOME",
             os.fspath(folder),

@@ -18,7 +18,7 @@ from sbertkit.data.records import BadLine, Reader, Record, admit
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name
 from sbertkit.errors import InputError, MissingFile
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 _BEIR_FILES = ("corpus.jsonl", "corpus.jsonl.gz")
 
@@ -89,7 +89,7 @@ def _documents(path: str, form: _Format, policy: _Policy) -> Iterator[SourcedDoc
             message = f"{name} {form.unit} {outcome.place}: {outcome.reason}"
             if not options.skip_bad_lines:
                 raise InputError(f"{message}; fix the {form.unit} or pass --skip-bad-lines")
-            _LOG.debug("skipped %s", message)
+            logger.debug("skipped %s", message)
             report.bad_lines.add(outcome.place)
             report.first_bad = report.first_bad or message
         elif outcome is not None:

@@ -22,10 +22,7 @@ from sbertkit.files import open_regular
 from sbertkit.schema import read_record
 
 if TYPE_CHECKING:  # what lists formats of corpora needs no numpy
-    import numpy as np
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
+    from sbertkit.arrays import Vectors
 
 _MARK = b"sbertkit"
 _DIGEST = b"sbertkit-rows"

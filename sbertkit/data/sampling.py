@@ -15,7 +15,7 @@ from sbertkit.data.iterables import documents_from
 from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError, InputTypeError
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
 Texts = str | os.PathLike[str] | Iterable[str | Document | Mapping[str, Any] | tuple[str, str]]
@@ -69,7 +69,7 @@ def sample_texts(
             places[slot] = place
             drawn[place] = text
     for line in report.warnings():
-        _LOG.warning(line)
+        logger.warning(line)
     texts = tuple(dict.fromkeys(drawn[place] for place in sorted(drawn)))
     if not texts:
         raise InputError("expected a corpus with texts, found none that is not blank")

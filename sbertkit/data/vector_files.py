@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arguments import output_file
+from sbertkit.arrays import Vectors
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf, own_rows
 from sbertkit.data.part_log import Part, PartLog, check_output
 from sbertkit.errors import InputError
@@ -25,8 +25,6 @@ from sbertkit.storage import (
     storage_errors,
     sync_file,
 )
-
-Vectors = npt.NDArray[np.float32]
 
 
 def digest_of(content: bytes | memoryview) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_folder, whole_number
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings, length_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from sbertkit.encoder.transformer import Transformer
 
 Kind = Literal["document", "query"]
-Vectors = npt.NDArray[np.float32]
 
 
 class Source(Protocol):

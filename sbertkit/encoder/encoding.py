@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
-from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder, plan_batches
 from sbertkit.encoder.report import Account, EncodeReport
 from sbertkit.encoder.tokenization import Tokenizer, Tokens

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sbertkit.encoder.backends import Vectors
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings

@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
-
-Vectors = npt.NDArray[np.float32]
 
 _BATCH_TOKENS = 1_024
 

@@ -35,7 +35,7 @@ from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
 from sbertkit.errors import InputError, MissingDependency, StorageError
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 GRAPH_FROM = 10_000
 """Texts from which making a graph first is faster than torch; it takes some seconds."""
@@ -234,7 +234,7 @@ class TorchSource:
             except (InputError, MissingDependency, StorageError) as error:
                 if self._needs_graph(encoder) and engine == engines[-1]:
                     raise
-                _LOG.info("no graph with %s: %s", engine, error)
+                logger.info("no graph with %s: %s", engine, error)
         self._graph_allowed = False
         return None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
+from sbertkit.arrays import Vectors
 
 _SCORES = 1 << 22
 """Scores computed at once, about: 16 MB."""

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arguments import whole_number
+from sbertkit.arrays import Vectors
 from sbertkit.data.retrieval import Collection, read_collection
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.measures import Measures
@@ -17,8 +17,6 @@ from sbertkit.evaluation.retrieval import evaluate_run
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.progress import Advance, track
 from sbertkit.retrieval import Hit, SearchIndex
-
-Vectors = npt.NDArray[np.float32]
 
 DEFAULT_MEASURES = ("nDCG@10",)
 _WARM_UP = 10

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
@@ -28,8 +29,6 @@ from sbertkit.metrics import (
 )
 
 _DEFAULT = ReadOptions()
-
-Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.floating]
 
 SAMPLE = 2_000

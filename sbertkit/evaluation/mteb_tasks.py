@@ -7,16 +7,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from sbertkit.arguments import output_folder
+from sbertkit.arrays import Vectors
 from sbertkit.data.text import printable
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, MissingDependency
 from sbertkit.storage import storage_errors
-
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

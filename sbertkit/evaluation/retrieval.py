@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arguments import whole_number
+from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadReport, read_corpus
 from sbertkit.data.retrieval import (
     Collection,
@@ -30,14 +30,12 @@ from sbertkit.evaluation.exact import TopK
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 from sbertkit.metrics import Interval, bootstrap_interval, unit_rows
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DEPTH = 1_000
 """Documents a query is answered with, as TREC's runs are."""
 _NAMED = 5
 _QUERY_CHUNK = 64
-
-Vectors = npt.NDArray[np.float32]
 
 
 class EncodingRun(Protocol):
@@ -181,7 +179,7 @@ def evaluate_retrieval(
             f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
         )
     if collection.without_text:
-        _LOG.warning("%s", _told(collection.without_text, "judged query", "without a text"))
+        logger.warning("%s", _told(collection.without_text, "judged query", "without a text"))
     return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
 
 
@@ -215,7 +213,7 @@ def _check_run(run: Run, qrels: Qrels) -> None:
     found = {document for query in run if query in qrels for document in run[query]}
     judged = {document for grades in qrels.values() for document in grades}
     if found and judged.isdisjoint(found):
-        _LOG.warning(
+        logger.warning(
             "the run has no document that is judged: it has %r, the judgements %r; ids must be "
             "equal as text",
             printable(next(iter(found)), 40),
@@ -271,7 +269,7 @@ def _from_encoder(
         ids = [waiting.popleft() for _ in range(len(vectors))]
         best.show(ids, unit_rows(vectors).astype(np.float32))
     for line in report.warnings():
-        _LOG.warning(line)
+        logger.warning(line)
     run = dict(zip(collection.queries, best.found(), strict=True))
     return _Answers(run, collection.unjudged, tuple(missing))
 
@@ -356,13 +354,13 @@ def _interval(values: Mapping[str, float]) -> Interval | None:
 
 def _warn(answers: _Answers, left_out: Sequence[str], own: int, *, exclude_self: bool) -> None:
     if answers.missing:
-        _LOG.warning(_told(answers.missing, "judged document", "not in the corpus, or blank"))
+        logger.warning(_told(answers.missing, "judged document", "not in the corpus, or blank"))
     if left_out:
-        _LOG.warning(
+        logger.warning(
             "%s: never judged, or no document is relevant", _told(left_out, "query", "left out")
         )
     if own and not exclude_self:
-        _LOG.warning(
+        logger.warning(
             "%d %s a document with its own id, which was kept; BEIR leaves such out "
             "(exclude_self, --exclude-self)",
             own,

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
 from sbertkit.encoder.report import merged
 from sbertkit.errors import InputError, StorageError
@@ -20,7 +20,7 @@ from sbertkit.schema import read_record
 from sbertkit.storage import staged_file, storage_errors
 from sbertkit.user_cache import without_cache
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CHUNK = 4_096
 """Texts a file; so many are encoded again after an interruption, at most."""
@@ -28,8 +28,6 @@ _DIGEST = hashlib.sha256().digest_size
 _REPORT_BYTES = 2**20
 """Limit of a report on a chunk of texts, which names each row three times at most."""
 _FLOAT = np.dtype("<f4")
-
-Vectors = npt.NDArray[np.float32]
 
 
 class CachedEncoder:
@@ -81,7 +79,7 @@ class CachedRun:
                 self._reports.append(encoded.report)
                 advance(len(part))
                 yield encoded.vectors
-        self.report().warn(_LOG, self._encoder.max_tokens)
+        self.report().warn(logger, self._encoder.max_tokens)
 
     def report(self) -> EncodeReport:
         """The account of the texts whose vectors have been drawn."""
@@ -120,7 +118,7 @@ def _read(file: Path, rows: int, dim: int) -> Encoded | None:
     except FileNotFoundError:
         return None
     except (OSError, InputError) as error:
-        _LOG.warning("%s is damaged (%s); its texts are encoded again", file, error)
+        logger.warning("%s is damaged (%s); its texts are encoded again", file, error)
         return None
 
 

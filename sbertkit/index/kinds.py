@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import whole_number
+from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError
 from sbertkit.files import open_regular
 from sbertkit.index.layout import walk_hnsw, walk_ivf
 from sbertkit.index.library import load_faiss
 from sbertkit.storage import storage_errors
 
-Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Parameters = Mapping[str, int]
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.index.library import load_faiss
 
 Mask = npt.NDArray[np.bool_]
-Vectors = npt.NDArray[np.float32]
 
 
 class LiveRows:

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.index.library import load_faiss
-
-Vectors = npt.NDArray[np.float32]
 
 
 def write_plain_index(path: Path, pools: Iterable[Vectors], dim: int) -> None:

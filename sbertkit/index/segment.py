@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.data.part_log import Part
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
@@ -25,7 +26,6 @@ from sbertkit.index.kinds import (
     IndexKind,
     Parameters,
     Rows,
-    Vectors,
     read_index,
     write_index,
 )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arguments import output_file, path_text
+from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf
 from sbertkit.errors import InputError
@@ -16,8 +16,6 @@ from sbertkit.index.plain import write_plain_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
 from sbertkit.storage import staged_file, storage_errors, sync_file
-
-Vectors = npt.NDArray[np.float32]
 
 _ROWS_A_STEP = 4_096
 

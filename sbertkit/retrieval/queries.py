@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.data import is_blank
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
@@ -14,7 +15,6 @@ from sbertkit.forks import fork_safe_lock
 from sbertkit.metrics.cosine import is_masked, unit_rows
 
 Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
-Vectors = npt.NDArray[np.float32]
 
 
 def as_matrix(rows: Any) -> Vectors:

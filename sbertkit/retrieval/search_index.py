@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arguments import output_folder, path_text, whole_number
+from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadOptions, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
@@ -25,8 +25,6 @@ from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.queries import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.view import View
-
-Vectors = npt.NDArray[np.float32]
 
 _MODES = ("dense",)
 _DOCUMENTS_PER_CHUNK = 100

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.index import VECTORS_FILE, VectorSegment, choose_kind, unit_pools, write_vectors
@@ -19,7 +19,6 @@ from sbertkit.retrieval.target import Workspace
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.storage import foreign_items
 
-Vectors = npt.NDArray[np.float32]
 Origin = tuple[int, int]
 """Where a vector is stored already: the number of a segment, and the row there."""
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.index import LiveRows, VectorSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.manifest import Manifest, SegmentEntry
 from sbertkit.retrieval.results import Hit
-
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from sbertkit.storage import is_fixed, made_parents, side_pattern, storage_error
 from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, Scalar, write_json
 from sbertkit.training.run_log import LOG_FILE, surviving_rows
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SETTINGS = "run.json"
 _FINISHED = (MODEL_MARKER, LINEAGE_FILE, LOG_FILE)
@@ -204,7 +204,7 @@ class RunFolder:
         now = json.loads(json.dumps(identity))
         moved = differences(known.pop("environment", {}), now.pop("environment", {}))
         if moved:
-            _LOG.warning(
+            logger.warning(
                 "the run was begun elsewhere (%s): weights may differ in their last bits",
                 "; ".join(moved),
             )
@@ -226,7 +226,7 @@ class RunFolder:
                 faults.append(str(error))
                 continue
             if faults:
-                _LOG.warning("%s; continuing from step %d", faults[0], step)
+                logger.warning("%s; continuing from step %d", faults[0], step)
             if self._main:
                 self.store.drop_after(step)
             return found
@@ -237,7 +237,7 @@ class RunFolder:
         if self._main:
             done = max((row["step"] for row in surviving_rows(self.log)), default=0)
             reached = f", whose log reaches step {done}" if done else ""
-            _LOG.warning(
+            logger.warning(
                 "there is no checkpoint of the run at %s%s: it begins again at step 0",
                 self.work,
                 reached,

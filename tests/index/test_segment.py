@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.index import (
     KINDS,
@@ -23,7 +24,6 @@ from sbertkit.index import (
 )
 from sbertkit.index import segment as segment_module
 
-Vectors = npt.NDArray[np.float32]
 ALL_KINDS = sorted(KINDS)
 
 

@@ -11,8 +11,8 @@ import tiny_models
 import torch
 from training_cases import SAME, Job, far, quick_runs, rows, weights, write_nli
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.encoder import Vectors
 from sbertkit.encoder.pooling import KINDS
 from sbertkit.training import run
 from sbertkit.training.setup import Setup

@@ -25,7 +25,7 @@ from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surro
 from sbertkit.errors import InputError
 from sbertkit.progress import Advance, track
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _MOST_LISTED = 10
 _ROWS_BETWEEN_REPORTS = 1_000
 _TRAIN = "train"
@@ -80,7 +80,7 @@ def read_nli(
         )
     repeats = find_repeats(found.pairs)
     for line in _warnings(found, repeats):
-        _LOG.warning(line)
+        logger.warning(line)
     return NliSet(tuple(found.pairs), _summaries(sources, hashes, found, repeats))
 
 

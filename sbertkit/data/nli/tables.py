@@ -15,7 +15,7 @@ from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _FILE_MAGIC = b"ARROW1"
 _STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -129,7 +129,7 @@ def _table(schema: Any, name: str, named: bool) -> _Table:
     read = Places(0, 1, 2, None if places.split is None else 3)
     classes = _classes(schema, columns[0])
     if classes is not None and not named:
-        _LOG.warning(
+        logger.warning(
             "%s: the numbers have the names that were given, not the file's own (%s)",
             name,
             printable(", ".join(classes), 100),

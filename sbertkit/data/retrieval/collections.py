@@ -11,7 +11,7 @@ from sbertkit.data.retrieval.queries import read_queries
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, MissingFile
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _SUFFIXES = ("", ".gz")
 _FORMS = (".tsv", ".jsonl")
 
@@ -76,7 +76,9 @@ def _judged_elsewhere(root: Path, split: str) -> set[str]:
         try:
             found |= read_qrels(path).keys()
         except InputError as error:
-            _LOG.warning("%s; passed over, since the split %s is read", error, printable(split, 40))
+            logger.warning(
+                "%s; passed over, since the split %s is read", error, printable(split, 40)
+            )
     return found
 
 

@@ -6,9 +6,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.batching import Batch
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Backend(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sbertkit.encoder.backends import Vectors
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.first_use import FirstUse, alone
 from sbertkit.encoder.backends.inputs import graph_inputs
 from sbertkit.encoder.backends.libraries import import_library

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from sbertkit.encoder.backends import Vectors
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.first_use import FirstUse
 from sbertkit.encoder.backends.streams import quota_cores, run_streams
 from sbertkit.encoder.batching import Batch

@@ -27,7 +27,7 @@ from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors
 from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _compared: "weakref.WeakKeyDictionary[Encoder, set[Path]]" = weakref.WeakKeyDictionary()
 """The exports that gave an encoder's vectors in this process; to find out takes about a second."""
 
@@ -114,7 +114,7 @@ def _is_found(encoder: Encoder, precision: str, folder: Path) -> bool:
         raise StorageError("it belongs to another user, or is a link")
     fault = _fault(encoder, precision, folder)
     if fault is not None:
-        _LOG.warning("the export in %s %s; it is made again", folder, fault)
+        logger.warning("the export in %s %s; it is made again", folder, fault)
     return fault is None
 
 

@@ -26,7 +26,7 @@ from sbertkit.schema import read_record
 from sbertkit.storage import staged_file, storage_errors
 from sbertkit.user_cache import cache_folder, is_private, without_cache
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LEAST_COSINE = 0.9995
 """To float32, on every probe text."""
@@ -59,7 +59,7 @@ def choose_precision(encoder: Encoder, device: str) -> str:
         found = _measure(encoder, device)
         if path is not None:
             _keep(found, path)
-    _LOG.warning(
+    logger.warning(
         "precision auto: %s on this machine, %.1f times as fast as fp32, least cosine %.5f",
         found.precision,
         found.speed,
@@ -78,7 +78,7 @@ def _measure(encoder: Encoder, device: str) -> _Found:
             backend = _backend(encoder, device, precision)
             cosine = least_cosine(expected, probe_vectors(encoder, backend))
         except (SbertkitError, RuntimeError) as error:  # what the model or device cannot do
-            _LOG.info("precision %s is not possible: %s", precision, error)
+            logger.info("precision %s is not possible: %s", precision, error)
             continue
         if cosine >= LEAST_COSINE:
             speed = seconds / _seconds(encoder, backend)

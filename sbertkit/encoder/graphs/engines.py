@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.arrays import Vectors
+from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.graphs.folder import GRAPH_FILE

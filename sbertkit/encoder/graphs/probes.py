@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sbertkit.encoder.backends import Backend, Vectors
+from sbertkit.arrays import Vectors
+from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings
 from sbertkit.metrics.cosine import unit_rows

@@ -11,6 +11,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import nn
 
+from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
@@ -23,7 +24,7 @@ from sbertkit.evaluation.pseudo_pairs import pseudo_pair
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
 from sbertkit.progress import track
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
 SAMPLE = 2_000
@@ -31,8 +32,6 @@ SAMPLE = 2_000
 LEAST_PAIRS = 100
 """Fewer pairs would decide by chance."""
 _SPACE_PAIRS = 5_000
-
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def diagnose(
                     left_out.setdefault(str(step), str(error))
                 advance(1)
     for name, reason in left_out.items():
-        _LOG.warning("%s could not be tried everywhere: %s", name, reason)
+        logger.warning("%s could not be tried everywhere: %s", name, reason)
     return _conclude(drawn, judged, order, seed)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
 from sbertkit.metrics import unit_rows
 
-Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float64]
 
 

@@ -24,7 +24,7 @@ from sbertkit.progress import say
 from sbertkit.schema import as_record, parse_json
 from sbertkit.storage import replace_file, sha256_file, storage_errors
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SPLIT = "test"
 
@@ -131,7 +131,7 @@ def run_suite(
             place = named_data(one)
         except InputError as error:
             missing[one.name] = str(error)
-            _LOG.warning("left out: %s", error)
+            logger.warning("left out: %s", error)
             continue
         identity = {
             "set": one.name,
@@ -219,7 +219,7 @@ def _known(file: Path, identity: Mapping[str, Any], suite: Suite, one: NamedSet)
     except FileNotFoundError:
         return None
     except (OSError, InputError) as error:
-        _LOG.warning("a damaged result, which is measured again: %s", error)
+        logger.warning("a damaged result, which is measured again: %s", error)
         return None
 
 
