@@ -25,9 +25,9 @@ from sbertkit import Diagnosis, Encoder, diagnose
 from sbertkit.data import read_corpus
 from sbertkit.data.retrieval import read_collection
 from sbertkit.data.sts import read_sts
-from sbertkit.encoder.fitting import FITS
-from sbertkit.encoder.grid import encode_grid
+from sbertkit.encoder.multi_pooling import encode_grid
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.whitening import FITS
 from sbertkit.evaluation.diagnosis import Candidate
 from sbertkit.evaluation.exact import exact_search
 from sbertkit.evaluation.measures import Measures
@@ -62,7 +62,14 @@ MEASURED = [
     "sbertkit/metrics/cosine.py",
     *(
         f"sbertkit/encoder/{name}.py"
-        for name in ("fitting", "grid", "network", "pooling", "tokenization", "transformer")
+        for name in (
+            "multi_pooling",
+            "network",
+            "pooling",
+            "tokenization",
+            "transformer",
+            "whitening",
+        )
     ),
 ]
 

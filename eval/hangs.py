@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from recording import Pieces
 
 from sbertkit import Encoder
-from sbertkit.encoder.graphs.exporting import export_encoder
+from sbertkit.encoder.exports.exporting import export_encoder
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
 _AT_A_TIME = 4

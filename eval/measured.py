@@ -10,7 +10,7 @@ VECTORS = [
     *NETWORK,
     *(
         f"sbertkit/encoder/{name}.py"
-        for name in ("backends/torch", "loading", "postprocess", "prompts")
+        for name in ("backends/torch", "postprocessors", "prompts", "settings")
     ),
 ]
 """What decides a text's vector by torch in fp32.
@@ -51,6 +51,6 @@ RESUMING = [
         f"sbertkit/training/{name}.py"
         for name in ("checkpoints", "folder", "heads", "model_files", "monitor", "run")
     ),
-    *(f"sbertkit/encoder/{name}.py" for name in ("layout", "loading", "saving")),
+    *(f"sbertkit/encoder/{name}.py" for name in ("layout", "saving", "settings")),
 ]
 """What decides the weights of a run that was killed and resumed."""

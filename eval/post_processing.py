@@ -19,9 +19,9 @@ from sbertkit import Encoder
 from sbertkit.arrays import Vectors
 from sbertkit.data.nli import read_nli
 from sbertkit.data.sts import StsSet, read_sts
-from sbertkit.encoder.fitting import FITS
-from sbertkit.encoder.grid import encode_grid
+from sbertkit.encoder.multi_pooling import encode_grid
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.whitening import FITS
 from sbertkit.metrics import (
     effective_rank,
     isoscore,
@@ -37,7 +37,14 @@ FITTED_ON = 2_000
 MEASURED = [
     *(
         f"sbertkit/encoder/{name}.py"
-        for name in ("fitting", "grid", "network", "pooling", "tokenization", "transformer")
+        for name in (
+            "multi_pooling",
+            "network",
+            "pooling",
+            "tokenization",
+            "transformer",
+            "whitening",
+        )
     ),
     "sbertkit/metrics",
 ]

@@ -13,7 +13,7 @@ switch_off_telemetry()
 if TYPE_CHECKING:
     from sbertkit.data import Document, ReadOptions
     from sbertkit.encoder import Encoded, Encoder, EncodeReport, encode_corpus
-    from sbertkit.encoder.graphs.exporting import export_encoder
+    from sbertkit.encoder.exports.exporting import export_encoder
     from sbertkit.errors import (
         DamagedIndex,
         InputError,
@@ -122,7 +122,7 @@ _MODULE_OF = {
     "evaluate_retrieval": "evaluation",
     "evaluate_run": "evaluation",
     "evaluate_sts": "evaluation",
-    "export_encoder": "encoder.graphs.exporting",
+    "export_encoder": "encoder.exports.exporting",
     "index_info": "retrieval",
     "read_suite": "evaluation",
     "repair_index": "retrieval",

@@ -57,7 +57,7 @@ def export(
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
-    from sbertkit.encoder.graphs.exporting import export_encoder
+    from sbertkit.encoder.exports.exporting import export_encoder
 
     judged = None if pairs is None else read_sts(set_or_path(pairs))
     encoder = Encoder.load(

@@ -15,7 +15,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoding import EncodingRun, RunSettings, length_of
-from sbertkit.encoder.graphs.folder import is_graph_folder
+from sbertkit.encoder.exports.manifest import is_graph_folder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts, prompts_from
 from sbertkit.encoder.report import Encoded
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sbertkit.encoder.network import Network
     from sbertkit.encoder.pooling import Pooling
-    from sbertkit.encoder.torch_source import TorchSource
+    from sbertkit.encoder.torch_runtime import TorchSource
     from sbertkit.encoder.transformer import Transformer
 
 Kind = Literal["document", "query"]
@@ -156,10 +156,10 @@ class Encoder:
             revision=revision,
         )
         if is_graph_folder(Path(options.model)):
-            from sbertkit.encoder.graphs.source import load_graph_encoder
+            from sbertkit.encoder.exports.exported import load_graph_encoder
 
             return load_graph_encoder(options)
-        from sbertkit.encoder.torch_source import load_torch_encoder
+        from sbertkit.encoder.torch_runtime import load_torch_encoder
 
         return load_torch_encoder(options, trust_remote_code=trust_remote_code)
 
@@ -390,12 +390,12 @@ class Encoder:
 
         Args:
             pooling: From token vectors to a text's vector.
-            steps: What follows, in order (see `sbertkit.encoder.postprocess`).
+            steps: What follows, in order (see `sbertkit.encoder.postprocessors`).
 
         Raises:
             InputError: They do not suit the model, or this is an exported graph.
         """
-        from sbertkit.encoder.torch_source import variant_of
+        from sbertkit.encoder.torch_runtime import variant_of
 
         return variant_of(self, pooling, steps)
 

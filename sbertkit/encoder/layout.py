@@ -7,9 +7,9 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from sbertkit.encoder.postprocess import STEPS, build_step
+from sbertkit.encoder.library_errors import library_errors
+from sbertkit.encoder.postprocessors import STEPS, build_step
 from sbertkit.encoder.prompts import Declared
-from sbertkit.encoder.refusal import library_errors
 from sbertkit.encoder.weights import tensor_shapes
 from sbertkit.errors import InputError
 from sbertkit.files import inside, read_regular

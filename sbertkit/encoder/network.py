@@ -21,7 +21,7 @@ class Network(nn.Module):
     Args:
         transformer: The encoder.
         pooling: From token vectors to a text's vector.
-        steps: What follows, in order (see `sbertkit.encoder.postprocess`).
+        steps: What follows, in order (see `sbertkit.encoder.postprocessors`).
     """
 
     def __init__(

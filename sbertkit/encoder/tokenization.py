@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.long_texts import LONG_CHARS, tokenize_growing, tokenize_windows
-from sbertkit.encoder.refusal import library_errors
 from sbertkit.errors import InputError
 
 _TEXTS_PER_CALL = 512

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from sbertkit.encoder.refusal import library_errors
+from sbertkit.encoder.library_errors import library_errors
 from sbertkit.errors import InputError
 from sbertkit.files import open_regular, read_regular
 from sbertkit.schema import read_record

@@ -11,7 +11,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.grid import encode_grid
+from sbertkit.encoder.multi_pooling import encode_grid
 from sbertkit.encoder.pooling import KINDS, Pooling
 from sbertkit.encoder.token_vectors import TokenVectors, token_vectors
 from sbertkit.errors import InputError, InputTypeError

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.graphs.folder import EXPORT_FILES
-from sbertkit.encoder.graphs.source import load_graph_encoder
+from sbertkit.encoder.exports.exported import load_graph_encoder
+from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
 from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, FileEntry, Manifest

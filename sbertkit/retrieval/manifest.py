@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sbertkit.data.streams import reading
-from sbertkit.encoder.graphs.folder import EXPORT_FILES
+from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
 from sbertkit.files import inside, open_regular, read_regular
 from sbertkit.index import KINDS, VECTORS_FILE, segment_files

@@ -11,7 +11,7 @@ import pytest
 
 from sbertkit import SearchIndex
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.graphs.exporting import export_encoder
+from sbertkit.encoder.exports.exporting import export_encoder
 
 HEAVY = (
     *("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn"),

@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.graphs.exporting import export_encoder
+from sbertkit.encoder.exports.exporting import export_encoder
 from sbertkit.errors import InputError
 
 TEXTS = ["A kettle sings.", "two goats"]
@@ -309,7 +309,7 @@ def test_an_operator_that_may_run_for_ever_is_refused(
 
 
 def test_what_is_refused_is_found_however_it_is_written() -> None:
-    from sbertkit.encoder.graphs.folder import _refused
+    from sbertkit.encoder.exports.manifest import _refused
 
     for key in (b"\x0a\x08", b"\x8a\x00\x08", b"\x0a\x88\x00", b"\x8a\x80\x00\x88\x80\x80\x00"):
         for before in (0, 1, 30):

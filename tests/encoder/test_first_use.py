@@ -128,7 +128,7 @@ def test_two_threads_that_first_use_two_encoders_end(
     folders = [str(tiny_bert)] * 2
     if backend != "torch":
         from sbertkit.encoder import Encoder
-        from sbertkit.encoder.graphs.exporting import export_encoder
+        from sbertkit.encoder.exports.exporting import export_encoder
 
         folders = [str(tmp_path / "one"), str(tmp_path / "two")]
         for folder in folders:

@@ -9,9 +9,9 @@ import tiny_models
 import transformers
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.loading import lower_casing
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.settings import lower_casing
 from sbertkit.errors import InputError, InputTypeError
 
 

@@ -10,8 +10,8 @@ import torch
 
 from sbertkit.data.sampling import Sample
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.fitting import FITS
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.whitening import FITS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation import Diagnosis, configured, diagnose
 from sbertkit.evaluation.diagnosis import Candidate, Judged

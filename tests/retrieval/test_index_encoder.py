@@ -148,7 +148,7 @@ def test_an_encoder_of_another_size_than_the_index_is_refused(
 ) -> None:
     import tiny_models
 
-    from sbertkit.encoder.graphs.exporting import export_encoder
+    from sbertkit.encoder.exports.exporting import export_encoder
 
     other = Encoder.load(tiny_models.declare(tiny_copy(), "Dense"), device="cpu")
     (folder,) = (built / "encoder").iterdir()

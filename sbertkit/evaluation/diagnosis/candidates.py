@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.fitting import FITS
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.whitening import FITS
 
 POOLINGS = ("mean", "cls", "max", "eos", "weighted_mean")
 """Without ``mean_sqrt_len``, which has the direction of ``mean``."""
@@ -20,7 +20,7 @@ class Candidate:
     Attributes:
         pooling: With its layers; none for the model's output.
         step: What is fitted after the encoder's own post-processing, by its name in
-            `sbertkit.encoder.fitting.FITS`; None for nothing.
+            `sbertkit.encoder.whitening.FITS`; None for nothing.
     """
 
     pooling: Pooling

@@ -15,8 +15,8 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.fitting import FITS, post_processed
-from sbertkit.encoder.grid import encode_grid
+from sbertkit.encoder.multi_pooling import encode_grid
+from sbertkit.encoder.whitening import FITS, post_processed
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.diagnosis.candidates import Candidate, poolings_of, steps
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.postprocess import Dense, LayerNorm
+from sbertkit.encoder.postprocessors import Dense, LayerNorm
 from sbertkit.errors import InputError
 from sbertkit.metrics.cosine import checked_vectors
 

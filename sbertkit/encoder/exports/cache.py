@@ -19,10 +19,10 @@ from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.engines import LEAST_COSINE, graph_precision, open_engine
-from sbertkit.encoder.graphs.exporting import write_graph
-from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry
-from sbertkit.encoder.graphs.probes import FEW_PROBES, least_cosine, probe_vectors
+from sbertkit.encoder.exports.exporting import write_graph
+from sbertkit.encoder.exports.manifest import GRAPH_FILE, read_entry
+from sbertkit.encoder.exports.probes import FEW_PROBES, least_cosine, probe_vectors
+from sbertkit.encoder.exports.runtimes import LEAST_COSINE, graph_precision, open_engine
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors
 from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache

@@ -16,7 +16,14 @@ from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.fingerprint import fingerprint
 from sbertkit.encoder.layout import read_model_folder
-from sbertkit.encoder.loading import (
+from sbertkit.encoder.library_errors import library_errors
+from sbertkit.encoder.network import Network, without_hooks
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.postprocessors import Normalize
+from sbertkit.encoder.prompts import Prompts, prompts_of_model
+from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.settings import (
     check_limit,
     check_similarity,
     choose_limit,
@@ -24,13 +31,6 @@ from sbertkit.encoder.loading import (
     choose_steps,
     lower_casing,
 )
-from sbertkit.encoder.network import Network, without_hooks
-from sbertkit.encoder.options import LoadOptions
-from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.postprocess import Normalize
-from sbertkit.encoder.prompts import Prompts, prompts_of_model
-from sbertkit.encoder.refusal import library_errors
-from sbertkit.encoder.resolve import resolve_model
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
 from sbertkit.errors import InputError, MissingDependency, StorageError
@@ -155,7 +155,7 @@ class TorchSource:
         """What it computes in; ``auto`` is decided at the first call, once a machine and model."""
         with self._choosing:
             if self._precision == "auto":
-                from sbertkit.encoder.graphs.choosing import choose_precision
+                from sbertkit.encoder.exports.auto_precision import choose_precision
 
                 self._precision = choose_precision(encoder, self.device)
             return self._precision
@@ -188,7 +188,7 @@ class TorchSource:
 
     def graph_folder(self, encoder: Encoder) -> Path:
         """See `Encoder.graph_folder`."""
-        from sbertkit.encoder.graphs.cache import cached_folder
+        from sbertkit.encoder.exports.cache import cached_folder
 
         with self._choosing:
             return cached_folder(encoder, "fp32")
@@ -209,8 +209,8 @@ class TorchSource:
             return True
         if not self._graph_allowed or self.device != "cpu" or texts < min(CACHED_FROM, GRAPH_FROM):
             return False
-        from sbertkit.encoder.graphs.cache import is_cached
-        from sbertkit.encoder.graphs.engines import engines_for
+        from sbertkit.encoder.exports.cache import is_cached
+        from sbertkit.encoder.exports.runtimes import engines_for
 
         if not engines_for(self.precision(encoder), "auto"):
             return False
@@ -224,7 +224,7 @@ class TorchSource:
             MissingDependency: So is it, since a library is missing.
             StorageError: So is it, since the graph cannot be kept.
         """
-        from sbertkit.encoder.graphs.engines import engines_for
+        from sbertkit.encoder.exports.runtimes import engines_for
 
         precision = self.precision(encoder)
         engines = engines_for(precision, self._options.backend) or ("onnx",)
@@ -239,9 +239,9 @@ class TorchSource:
         return None
 
     def _open_engine(self, encoder: Encoder, engine: str, precision: str) -> Backend:
-        from sbertkit.encoder.graphs.cache import cached_backend
-        from sbertkit.encoder.graphs.engines import check_equal
-        from sbertkit.encoder.graphs.probes import FEW_PROBES, probe_vectors
+        from sbertkit.encoder.exports.cache import cached_backend
+        from sbertkit.encoder.exports.probes import FEW_PROBES, probe_vectors
+        from sbertkit.encoder.exports.runtimes import check_equal
 
         backend = cached_backend(encoder, precision, engine)
         if engine != "onnx":  # with which every graph is compared when it is made or found

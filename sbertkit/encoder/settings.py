@@ -10,7 +10,7 @@ from torch import nn
 from sbertkit.encoder.layout import ModelFolder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling, pooling_of_published
-from sbertkit.encoder.postprocess import Normalize
+from sbertkit.encoder.postprocessors import Normalize
 from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer

@@ -15,8 +15,7 @@ from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.engines import check_equal
-from sbertkit.encoder.graphs.folder import (
+from sbertkit.encoder.exports.manifest import (
     ENTRY_FILE,
     EXPORT_FILES,
     GRAPH_FILE,
@@ -27,8 +26,9 @@ from sbertkit.encoder.graphs.folder import (
     read_entry,
     write_entry,
 )
-from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
-from sbertkit.encoder.graphs.tracing import quantize_graph, trace_graph
+from sbertkit.encoder.exports.probes import PROBES, least_cosine, probe_vectors
+from sbertkit.encoder.exports.runtimes import check_equal
+from sbertkit.encoder.exports.tracing import quantize_graph, trace_graph
 from sbertkit.encoder.network import Network
 from sbertkit.encoder.saving import lineage_name
 from sbertkit.errors import InputError

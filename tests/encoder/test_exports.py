@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from test_pooling import POOLINGS
 
-from sbertkit.encoder import Encoder, encoding, torch_source
+from sbertkit.encoder import Encoder, encoding, torch_runtime
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
-from sbertkit.encoder.fitting import post_processed
-from sbertkit.encoder.graphs import choosing, engines
-from sbertkit.encoder.graphs.cache import _temporary_folder, cached_backend, cached_folder
-from sbertkit.encoder.graphs.exporting import export_encoder
-from sbertkit.encoder.graphs.folder import GRAPH_FILE, read_entry, write_entry
+from sbertkit.encoder.exports import auto_precision, runtimes
+from sbertkit.encoder.exports.cache import _temporary_folder, cached_backend, cached_folder
+from sbertkit.encoder.exports.exporting import export_encoder
+from sbertkit.encoder.exports.manifest import GRAPH_FILE, read_entry, write_entry
+from sbertkit.encoder.whitening import post_processed
 from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
 from sbertkit.user_cache import is_private
 
@@ -258,7 +258,7 @@ def test_8_bits_are_left_to_onnxruntime_where_openvino_computes_something_else(
 def test_8_bits_that_change_too_much_are_refused(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(engines.LEAST_COSINE, "int8", 0.99999999)
+    monkeypatch.setitem(runtimes.LEAST_COSINE, "int8", 0.99999999)
     with pytest.raises(InputError, match=r"least cosine 0\.9[^\n]*use precision bf16 or fp32"):
         export_encoder(tiny_encoder, tmp_path / "x", precision="int8")
     assert not (tmp_path / "x").exists()
@@ -291,7 +291,7 @@ def test_a_graph_is_made_once(
     first = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
     expected = first.encode(TEXTS)
     (made,) = graphs(cache)
-    monkeypatch.setattr("sbertkit.encoder.graphs.cache.write_graph", pytest.fail)
+    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_graph", pytest.fail)
     again = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
     np.testing.assert_array_equal(again.encode(TEXTS), expected)
     assert graphs(cache) == [made]
@@ -399,8 +399,8 @@ def test_a_kept_graph_serves_whatever_the_umask(tiny_encoder: Encoder, umask: in
 def test_a_kept_precision_that_cannot_be_is_measured_again(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
-    found = choosing._Found("fp32", 1.0, 1.0)
-    monkeypatch.setattr(choosing, "_measure", lambda *_: found)
+    found = auto_precision._Found("fp32", 1.0, 1.0)
+    monkeypatch.setattr(auto_precision, "_measure", lambda *_: found)
 
     def chosen() -> str:
         return Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto").precision
@@ -409,7 +409,7 @@ def test_a_kept_precision_that_cannot_be_is_measured_again(
     (kept,) = (cache / "precisions").glob("*.json")
     kept.write_text(content)
     assert chosen() == "fp32"
-    found = choosing._Found("bf16", 2.0, 1.0)
+    found = auto_precision._Found("bf16", 2.0, 1.0)
     kept.chmod(0o666)
     assert chosen() == ("bf16" if os.name != "nt" else "fp32")
 
@@ -417,7 +417,7 @@ def test_a_kept_precision_that_cannot_be_is_measured_again(
 def test_auto_makes_no_graph_for_a_small_job(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     expected = encoder.encode(TEXTS[:29])
     assert not graphs(cache)
@@ -433,7 +433,7 @@ def test_auto_makes_no_graph_for_a_small_job(
 def test_auto_takes_the_fastest_library_that_runs_the_graph(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
 
     def backend_of_a_job() -> str:
         encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision=precision)
@@ -449,7 +449,7 @@ def test_auto_takes_the_fastest_library_that_runs_the_graph(
     others = {"fp32": "OnnxBackend", "bf16": "TorchBackend"}
     assert backend_of_a_job() == others[precision]
     monkeypatch.undo()
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
     monkeypatch.setattr(
         OpenvinoBackend, "_embed", lambda _, batch: np.ones((len(batch.mask), 32), np.float32)
     )
@@ -486,7 +486,7 @@ def test_signals_are_handled_when_several_models_have_come_and_gone(
 def test_auto_reads_for_a_middling_job_a_graph_that_is_there(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_source, "CACHED_FROM", 20)
+    monkeypatch.setattr(torch_runtime, "CACHED_FROM", 20)
 
     def backend_for(texts: int) -> str:
         encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
@@ -502,7 +502,7 @@ def test_the_backend_is_chosen_by_two_pools_where_the_number_of_texts_is_not_kno
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that all pools of a long job are run by one backend, whatever is in the cache."""
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
     monkeypatch.setattr(encoding, "_POOL_TEXTS", 20)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     (first, *_) = encoder.start_run().vectors(text for text in TEXTS)
@@ -519,8 +519,8 @@ def test_where_no_graph_can_be_made_or_kept_auto_goes_on_with_torch(
     def refuse(*_: object) -> None:
         raise kind("no graph")
 
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 1)
-    monkeypatch.setattr("sbertkit.encoder.graphs.cache.write_graph", refuse)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 1)
+    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_graph", refuse)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     assert encoder.encode(TEXTS).shape == (len(TEXTS), encoder.dim)
     asked = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
@@ -533,7 +533,7 @@ def test_changed_weights_are_not_run_from_an_old_graph(
 ) -> None:
     import torch
 
-    monkeypatch.setattr(torch_source, "GRAPH_FROM", 1)
+    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 1)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     before = encoder.encode(TEXTS)
     with torch.no_grad():
@@ -561,7 +561,7 @@ def test_precision_auto_is_measured_once_and_said(
     assert found["precision"] in said[0]
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
     assert (vectors * exact).sum(axis=1).min() > 0.995
-    monkeypatch.setattr("sbertkit.encoder.graphs.choosing._measure", pytest.fail)
+    monkeypatch.setattr("sbertkit.encoder.exports.auto_precision._measure", pytest.fail)
     again = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="auto")
     assert again.precision == found["precision"]
 

@@ -17,9 +17,9 @@ import torch
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.torch import TorchBackend
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.cache import cache_key, cached_backend
-from sbertkit.encoder.graphs.engines import engines_for
-from sbertkit.encoder.graphs.probes import PROBES, least_cosine, probe_vectors
+from sbertkit.encoder.exports.cache import cache_key, cached_backend
+from sbertkit.encoder.exports.probes import PROBES, least_cosine, probe_vectors
+from sbertkit.encoder.exports.runtimes import engines_for
 from sbertkit.errors import InputError, SbertkitError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.schema import read_record

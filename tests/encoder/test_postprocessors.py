@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sbertkit.encoder.postprocess import ACTIVATIONS, Dense, LayerNorm, Normalize, build_step
+from sbertkit.encoder.postprocessors import ACTIVATIONS, Dense, LayerNorm, Normalize, build_step
 from sbertkit.errors import InputError
 
 VECTORS = np.array([[3.0, -4.0], [0.5, 0.25]], dtype=np.float32)

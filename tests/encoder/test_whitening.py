@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from sbertkit.encoder.fitting import (
+from sbertkit.encoder.whitening import (
     FITS,
     center,
     layer_normalize,
@@ -195,7 +195,7 @@ def test_a_variant_shares_weights_and_differs_in_what_was_asked_for(
 
 
 def test_a_grid_gives_the_vectors_of_each_pooling_and_layer(tiny_encoder: "Encoder") -> None:
-    from sbertkit.encoder.grid import encode_grid
+    from sbertkit.encoder.multi_pooling import encode_grid
     from sbertkit.encoder.pooling import Pooling
 
     count = tiny_encoder.transformer.layer_count
@@ -217,7 +217,7 @@ def test_a_variant_of_one_layer_is_saved_and_loaded(
 ) -> None:
     from sbertkit.encoder import Encoder
     from sbertkit.encoder.pooling import Pooling
-    from sbertkit.encoder.postprocess import Normalize
+    from sbertkit.encoder.postprocessors import Normalize
 
     encoder = tiny_encoder.variant(Pooling("mean", (1,)), [Normalize()])
     encoder.save(tmp_path / "model")

@@ -10,8 +10,8 @@ from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
-from sbertkit.encoder.graphs.folder import GRAPH_FILE
-from sbertkit.encoder.graphs.probes import least_cosine
+from sbertkit.encoder.exports.manifest import GRAPH_FILE
+from sbertkit.encoder.exports.probes import least_cosine
 from sbertkit.errors import InputError
 
 _PRECISIONS = {"openvino": ("fp32", "bf16", "int8"), "onnx": ("fp32", "int8")}

@@ -8,12 +8,17 @@ from types import SimpleNamespace
 from sbertkit.encoder.backends import Backend
 from sbertkit.encoder.batching import Padder
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.graphs.engines import engines_for, open_engine
-from sbertkit.encoder.graphs.folder import TOKENIZER_BYTES, TOKENIZER_FILE, GraphEntry, read_entry
-from sbertkit.encoder.graphs.probes import PROBES, probe_vectors
+from sbertkit.encoder.exports.manifest import (
+    TOKENIZER_BYTES,
+    TOKENIZER_FILE,
+    GraphEntry,
+    read_entry,
+)
+from sbertkit.encoder.exports.probes import PROBES, probe_vectors
+from sbertkit.encoder.exports.runtimes import engines_for, open_engine
+from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
-from sbertkit.encoder.refusal import library_errors
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
