@@ -29,8 +29,8 @@ from sbertkit.encoder.multi_pooling import encode_grid
 from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.whitening import FITS
 from sbertkit.evaluation.diagnosis import Candidate
-from sbertkit.evaluation.exact import exact_search
 from sbertkit.evaluation.measures import Measures
+from sbertkit.evaluation.top_k import exact_search
 from sbertkit.metrics import spearman, unit_rows
 
 

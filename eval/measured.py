@@ -41,7 +41,7 @@ WEIGHTS = [
 GUARD = [
     *WEIGHTS,
     *(f"sbertkit/training/{name}.py" for name in ("guard", "monitor", "run")),
-    "sbertkit/metrics/isotropy.py",
+    "sbertkit/metrics/random_pairs.py",
 ]
 """What decides whether a run is stopped."""
 

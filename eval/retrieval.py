@@ -20,7 +20,7 @@ MEASURES = ("nDCG@10", "AP", "RR@10", "R@100")
 MEASURED = [
     *VECTORS,
     "sbertkit/data/retrieval",
-    *(f"sbertkit/evaluation/{name}.py" for name in ("exact", "measures", "retrieval")),
+    *(f"sbertkit/evaluation/{name}.py" for name in ("top_k", "measures", "retrieval")),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from sbertkit.evaluation.compare import Comparison, compare_results, compare_runs
 from sbertkit.evaluation.diagnosis import Diagnosis, configured, diagnose
-from sbertkit.evaluation.index_loss import IndexResult, evaluate_index
+from sbertkit.evaluation.index_quality import IndexResult, evaluate_index
 from sbertkit.evaluation.isotropy import IsotropyResult, evaluate_isotropy
 from sbertkit.evaluation.mteb_tasks import MtebResult, evaluate_mteb
 from sbertkit.evaluation.retrieval import RetrievalResult, evaluate_retrieval, evaluate_run

@@ -12,7 +12,7 @@ from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, PerQuery
 from sbertkit.evaluation.retrieval import RetrievalResult, evaluate_run
-from sbertkit.metrics.paired import PairedTest, paired_permutation
+from sbertkit.metrics.permutation import PairedTest, paired_permutation
 from sbertkit.schema import read_record
 
 _RESULT_BYTES = 2**28

@@ -26,8 +26,8 @@ from sbertkit.data.retrieval import (
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError, UnknownId
-from sbertkit.evaluation.exact import TopK
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.evaluation.top_k import TopK
 from sbertkit.metrics import Interval, bootstrap_interval, unit_rows
 
 logger = logging.getLogger(__name__)

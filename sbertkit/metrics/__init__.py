@@ -9,9 +9,9 @@ from sbertkit.metrics.bootstrap import (
 )
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines, unit_rows
-from sbertkit.metrics.isotropy import effective_rank, mean_random_cosine, uniformity
-from sbertkit.metrics.paired import PairedTest, paired_permutation
-from sbertkit.metrics.pairs import SIMILARITIES, row_similarities
+from sbertkit.metrics.permutation import PairedTest, paired_permutation
+from sbertkit.metrics.random_pairs import effective_rank, mean_random_cosine, uniformity
+from sbertkit.metrics.similarity import SIMILARITIES, row_similarities
 from sbertkit.metrics.spectrum import isoscore, variance_shares
 
 __all__ = [

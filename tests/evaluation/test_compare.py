@@ -12,7 +12,7 @@ import pytest
 
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation import compare, compare_results, compare_runs, evaluate_run
-from sbertkit.metrics.paired import paired_permutation
+from sbertkit.metrics.permutation import paired_permutation
 
 QRELS = {f"q{number}": {"good": 1, "fair": 1} for number in range(20)}
 Run = dict[str, dict[str, float]]

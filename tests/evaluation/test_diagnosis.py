@@ -21,7 +21,7 @@ from sbertkit.evaluation.report import diagnosis_page
 from sbertkit.evaluation.report.diagnosis import advice
 from sbertkit.evaluation.report.page import render
 from sbertkit.metrics import Interval
-from sbertkit.metrics.paired import PairedTest
+from sbertkit.metrics.permutation import PairedTest
 
 WORDS = ["goat", "kettle", "stove", "roof", "hill", "rain", "song", "cold", "warm", "small"]
 

@@ -18,7 +18,7 @@ from sbertkit.evaluation.report import (
     write_page,
 )
 from sbertkit.evaluation.suites import SuiteResult, read_suite
-from sbertkit.evaluation.suites.running import SetScore
+from sbertkit.evaluation.suites.runner import SetScore
 from sbertkit.metrics import Interval
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -15,7 +15,7 @@ from sbertkit.evaluation import evaluate_retrieval, evaluate_sts
 from sbertkit.evaluation.report import suite_page
 from sbertkit.evaluation.report.page import render
 from sbertkit.evaluation.report.suite import suite_rows
-from sbertkit.evaluation.suites import Suite, read_suite, run_suite, running, suite_names
+from sbertkit.evaluation.suites import Suite, read_suite, run_suite, runner, suite_names
 
 OWN = """
 title = "Mine"
@@ -302,8 +302,8 @@ def count_measurements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return counted
 
-    table = {task: counting(task, measure) for task, measure in running._MEASURES.items()}
-    monkeypatch.setattr(running, "_MEASURES", table)
+    table = {task: counting(task, measure) for task, measure in runner._MEASURES.items()}
+    monkeypatch.setattr(runner, "_MEASURES", table)
     return measured
 
 

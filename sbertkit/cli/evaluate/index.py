@@ -64,7 +64,7 @@ def index(
       sbertkit eval index indexes/scifact --collection scifact --measure nDCG@10
     """
     from sbertkit.evaluation import evaluate_index
-    from sbertkit.evaluation.index_loss import DEFAULT_MEASURES
+    from sbertkit.evaluation.index_quality import DEFAULT_MEASURES
     from sbertkit.retrieval import SearchIndex
 
     given = given_options(click.get_current_context())

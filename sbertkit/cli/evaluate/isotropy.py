@@ -78,7 +78,7 @@ def isotropy(
 
 def _print(result: "IsotropyResult", about: Mapping[str, Any]) -> None:
     from sbertkit.evaluation.report.isotropy import space_rows
-    from sbertkit.evaluation.report.words import decimal
+    from sbertkit.formatting import decimal
 
     print_facts(
         [

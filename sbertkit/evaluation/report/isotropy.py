@@ -6,7 +6,7 @@ from typing import Any
 from sbertkit.evaluation.isotropy import IsotropyResult
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
-from sbertkit.evaluation.report.words import decimal
+from sbertkit.formatting import decimal
 
 MEASURES = (
     ("cosine of random pairs", "random_cosine"),

@@ -8,8 +8,8 @@ import numpy as np
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
 from sbertkit.evaluation.report.published import published_section
-from sbertkit.evaluation.report.words import decimal
 from sbertkit.evaluation.retrieval import RetrievalResult
+from sbertkit.formatting import decimal
 
 _BINS = 20
 _WORST = 30

@@ -8,8 +8,8 @@ import numpy as np
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
 from sbertkit.evaluation.report.published import published_section
-from sbertkit.evaluation.report.words import interval_text, percent
 from sbertkit.evaluation.sts import StsResult
+from sbertkit.formatting import interval_text, percent
 from sbertkit.metrics import Interval
 from sbertkit.metrics.correlation import order_codes, ranks_of_codes
 

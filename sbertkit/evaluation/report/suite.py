@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
-from sbertkit.evaluation.report.words import interval_text, percent
 from sbertkit.evaluation.suites import SuiteResult
+from sbertkit.formatting import interval_text, percent
 from sbertkit.metrics import Interval
 
 Row = tuple[object, ...]

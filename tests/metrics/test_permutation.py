@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import permutation_test
 
 from sbertkit.errors import InputError
-from sbertkit.metrics.paired import paired_permutation
+from sbertkit.metrics.permutation import paired_permutation
 
 
 def test_few_rows_are_counted_out() -> None:

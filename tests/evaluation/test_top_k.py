@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbertkit.evaluation import exact
-from sbertkit.evaluation.exact import exact_search
+from sbertkit.evaluation import top_k
+from sbertkit.evaluation.top_k import exact_search
 
 
 def sorted_all(
@@ -50,8 +50,8 @@ def test_the_best_are_those_of_sorting_everything(
 
 
 def test_a_large_part_is_scored_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "_SCORES", 8)
-    monkeypatch.setattr(exact, "_LEAST_BLOCK", 3)
+    monkeypatch.setattr(top_k, "_SCORES", 8)
+    monkeypatch.setattr(top_k, "_LEAST_BLOCK", 3)
     random = np.random.default_rng(0)
     queries = random.normal(size=(4, 5)).astype(np.float32)
     vectors = random.normal(size=(50, 5)).astype(np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.evaluation import evaluate_index, index_loss
+from sbertkit.evaluation import evaluate_index, index_quality
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -100,11 +100,11 @@ def test_another_document_of_the_same_score_is_as_good() -> None:
 
         return [Hit(str(score), score, "", {}) for score in scores]
 
-    assert index_loss._recall(hits(0.9, 0.8), hits(0.9, 0.8)) == 1.0
-    assert index_loss._recall(hits(0.9, 0.8 - 1e-8), hits(0.9, 0.8)) == 1.0
-    assert index_loss._recall(hits(0.9, 0.7), hits(0.9, 0.8)) == 0.5
-    assert index_loss._recall([], hits(0.9)) == 0.0
-    assert index_loss._recall([], []) == 1.0
+    assert index_quality._recall(hits(0.9, 0.8), hits(0.9, 0.8)) == 1.0
+    assert index_quality._recall(hits(0.9, 0.8 - 1e-8), hits(0.9, 0.8)) == 1.0
+    assert index_quality._recall(hits(0.9, 0.7), hits(0.9, 0.8)) == 0.5
+    assert index_quality._recall([], hits(0.9)) == 0.0
+    assert index_quality._recall([], []) == 1.0
 
 
 def test_latencies_are_ordered_and_above_zero(build: Build) -> None:
