@@ -24,7 +24,7 @@ from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder import encoding
 from sbertkit.encoder.resolve import BUNDLED_NAME
-from sbertkit.retrieval import merging
+from sbertkit.retrieval import merge_policy
 
 QUERIES = 200
 SEGMENTS = 16
@@ -102,7 +102,7 @@ def search(
     queries = encoder.encode([document.text for document in source.sample(corpus, QUERIES)])
     vectors = encoder.encode([document.text for document in corpus])
     step = -(-len(corpus) // SEGMENTS)
-    cheap, merging.CHEAP = merging.CHEAP, 0  # so that nothing is merged or written anew
+    cheap, merge_policy.CHEAP = merge_policy.CHEAP, 0  # so that nothing is merged or written anew
     try:
         many = SearchIndex.build(
             corpus[:step], encoder, place / f"many-{kind}", kind=kind, vectors=vectors[:step]
@@ -111,7 +111,7 @@ def search(
             many.add(corpus[start : start + step])
         many.delete(gone)
     finally:
-        merging.CHEAP = cheap
+        merge_policy.CHEAP = cheap
     kept = [number for number, document in enumerate(corpus) if document.id not in gone]
     fresh = SearchIndex.build(
         [corpus[number] for number in kept],

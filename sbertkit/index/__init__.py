@@ -1,7 +1,7 @@
 """Vector segments: how unit vectors are stored and searched; knows rows, never texts."""
 
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind
-from sbertkit.index.live import LiveRows
+from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.opened_file import OpenedFile
 from sbertkit.index.segment import (
     BUILD_FILE,

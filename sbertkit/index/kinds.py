@@ -18,8 +18,8 @@ from sbertkit.arguments import whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError
 from sbertkit.files import open_regular
-from sbertkit.index.layout import walk_hnsw, walk_ivf
-from sbertkit.index.library import load_faiss
+from sbertkit.index.faiss_layout import walk_hnsw, walk_ivf
+from sbertkit.index.faiss_library import load_faiss
 from sbertkit.storage import storage_errors
 
 Rows = npt.NDArray[np.int64]

@@ -21,6 +21,7 @@ from sbertkit.data.part_log import Part
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.files import open_regular, read_regular
+from sbertkit.index.faiss_library import load_faiss
 from sbertkit.index.kinds import (
     KINDS,
     IndexKind,
@@ -29,8 +30,7 @@ from sbertkit.index.kinds import (
     read_index,
     write_index,
 )
-from sbertkit.index.library import load_faiss
-from sbertkit.index.live import LiveRows
+from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.opened_file import OpenedFile
 from sbertkit.schema import read_record
 from sbertkit.storage import storage_errors

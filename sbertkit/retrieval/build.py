@@ -21,12 +21,17 @@ from sbertkit.index import (
     write_vectors,
 )
 from sbertkit.progress import track
-from sbertkit.retrieval.carried import carry_encoder
+from sbertkit.retrieval.bundled_encoder import carry_encoder
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
-from sbertkit.retrieval.imported import VectorSource, import_vectors, own_vectors, without_vectors
+from sbertkit.retrieval.imported_vectors import (
+    VectorSource,
+    import_vectors,
+    own_vectors,
+    without_vectors,
+)
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
-from sbertkit.retrieval.target import (
+from sbertkit.retrieval.workspace import (
     PARTS_FILE,
     Workspace,
     check_target,

@@ -25,15 +25,15 @@ from sbertkit.retrieval.document_store import (
     rendered,
     stage_documents,
 )
-from sbertkit.retrieval.imported import import_by_id, own_vectors
+from sbertkit.retrieval.imported_vectors import import_by_id, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
-from sbertkit.retrieval.merging import is_wasteful, tail_to_merge
+from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewRows, Origin, write_segment
-from sbertkit.retrieval.target import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.view import Segment, View
+from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import foreign_errors, storage_errors
 
 logger = logging.getLogger(__name__)

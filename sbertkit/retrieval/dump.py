@@ -12,7 +12,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf
 from sbertkit.errors import InputError
-from sbertkit.index.plain import write_plain_index
+from sbertkit.index.faiss_export import write_plain_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
 from sbertkit.storage import staged_file, storage_errors, sync_file

@@ -9,7 +9,7 @@ from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index import VECTORS_FILE, LiveRows, VectorSegment
-from sbertkit.retrieval.carried import load_carried
+from sbertkit.retrieval.bundled_encoder import load_carried
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,

@@ -22,7 +22,7 @@ from sbertkit.index import (
     unit_pools,
     write_vectors,
 )
-from sbertkit.retrieval.carried import carry_encoder
+from sbertkit.retrieval.bundled_encoder import carry_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
@@ -39,8 +39,8 @@ from sbertkit.retrieval.manifest import (
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.results import Problem, Repair
 from sbertkit.retrieval.segment_writer import kind_for
-from sbertkit.retrieval.target import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
+from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import storage_errors
 
 

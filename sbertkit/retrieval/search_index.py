@@ -18,11 +18,11 @@ from sbertkit.retrieval.build import BuildOptions, build_index
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.corpus import Corpus
 from sbertkit.retrieval.current_view import CurrentView
-from sbertkit.retrieval.imported import VectorSource
+from sbertkit.retrieval.imported_vectors import VectorSource
 from sbertkit.retrieval.inspection import describe, verify_index
 from sbertkit.retrieval.manifest import read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
-from sbertkit.retrieval.queries import Query, QueryEncoder, query_vectors
+from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.view import View
 

@@ -15,8 +15,8 @@ from sbertkit.index import VECTORS_FILE, VectorSegment, choose_kind, unit_pools,
 from sbertkit.index.kinds import IndexKind
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.manifest import Manifest, SegmentEntry, check_file
-from sbertkit.retrieval.target import Workspace
 from sbertkit.retrieval.view import Segment, View
+from sbertkit.retrieval.workspace import Workspace
 from sbertkit.storage import foreign_items
 
 Origin = tuple[int, int]

@@ -6,7 +6,7 @@ from sbertkit.storage.disk_errors import (
     storage_errors,
     writer_errors,
 )
-from sbertkit.storage.held import is_at, let_go, try_hold
+from sbertkit.storage.handle_locks import is_at, let_go, try_hold
 from sbertkit.storage.modes import copy_tree, follow_modes
 from sbertkit.storage.publishing import (
     is_fixed,

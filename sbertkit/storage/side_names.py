@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sbertkit.errors import StorageError
-from sbertkit.storage.held import is_at, let_go, try_hold
+from sbertkit.storage.handle_locks import is_at, let_go, try_hold
 from sbertkit.storage.modes import OTHERS_WRITE, mode_of, umask
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sbertkit.errors import InputError, InputTypeError, MissingDependency
-from sbertkit.index import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind, library
+from sbertkit.index import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind, faiss_library
 
 
 def test_there_are_these_kinds() -> None:
@@ -107,15 +107,15 @@ def _installed(*names: str):
 def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(library, "distribution", _installed("faiss-cpu", "faiss-gpu"))
+    monkeypatch.setattr(faiss_library, "distribution", _installed("faiss-cpu", "faiss-gpu"))
     with pytest.raises(MissingDependency, match="pip uninstall"):
-        library.load_faiss.__wrapped__()
+        faiss_library.load_faiss.__wrapped__()
 
 
 def test_a_missing_faiss_is_told_with_the_command_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(library, "distribution", _installed())
+    monkeypatch.setattr(faiss_library, "distribution", _installed())
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingDependency, match=r'pip install "sbertkit\[cpu\]"'):
-        library.load_faiss.__wrapped__()
+        faiss_library.load_faiss.__wrapped__()

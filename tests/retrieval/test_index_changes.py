@@ -25,7 +25,7 @@ from sbertkit.errors import (
     StorageError,
     UnknownId,
 )
-from sbertkit.retrieval import merging
+from sbertkit.retrieval import merge_policy
 
 OLD, NEW = documents(40, "old"), documents(25, "new")
 
@@ -381,7 +381,7 @@ def test_one_writer_at_a_time(index: SearchIndex) -> None:
 def test_small_changes_leave_few_segments(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "_SMALL", 1)
+    monkeypatch.setattr(merge_policy, "_SMALL", 1)
     pairs = documents(70)
     with SearchIndex.build(pairs[:1], tiny_encoder, tmp_path / "x", with_encoder=False) as index:
         most = 0
@@ -415,7 +415,7 @@ def test_a_segment_of_which_much_is_deleted_is_written_anew(index: SearchIndex) 
     ],
 )
 def test_which_segments_are_merged(live: Sequence[int], new: int, start: int) -> None:
-    assert merging.tail_to_merge(live, new) == start
+    assert merge_policy.tail_to_merge(live, new) == start
 
 
 def test_merged_vectors_are_the_same_bytes(index: SearchIndex) -> None:

@@ -21,7 +21,7 @@ from index_cases import KINDS, assert_alike, documents
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import InputError, UnknownId
-from sbertkit.retrieval import merging
+from sbertkit.retrieval import merge_policy
 
 IDS = [f"d{number}" for number in range(30)]
 TEXTS = [text for _, text in documents(40)]
@@ -32,8 +32,8 @@ corpora = st.dictionaries(ids, st.sampled_from(TEXTS), min_size=1, max_size=8)
 
 @pytest.fixture(autouse=True)
 def many_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_SMALL", 1)
-    monkeypatch.setattr(merging, "CHEAP", 12)
+    monkeypatch.setattr(merge_policy, "_SMALL", 1)
+    monkeypatch.setattr(merge_policy, "CHEAP", 12)
 
 
 class Life(RuleBasedStateMachine):
@@ -215,7 +215,7 @@ def test_a_query_among_deleted_neighbours_finds_the_nearest_of_the_others(
 def test_many_segments_give_what_a_fresh_index_gives(
     tiny_encoder: Encoder, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "CHEAP", 0)
+    monkeypatch.setattr(merge_policy, "CHEAP", 0)
     pairs = documents(480)
     queries = [text for _, text in documents(30, "q")]
     with SearchIndex.build(pairs[:30], tiny_encoder, tmp_path / "x", kind=kind) as index:

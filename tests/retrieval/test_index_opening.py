@@ -222,7 +222,7 @@ def test_a_rebuild_without_the_encoder_takes_it_away(built: Path, tiny_encoder: 
 def test_without_onnxruntime_the_model_is_loaded(
     built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sbertkit.retrieval.carried.find_spec", lambda _: None)
+    monkeypatch.setattr("sbertkit.retrieval.bundled_encoder.find_spec", lambda _: None)
     with SearchIndex.open(built) as index:
         assert index.encoder.network is not None
 

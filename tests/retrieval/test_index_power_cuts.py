@@ -18,7 +18,7 @@ import pytest
 from index_cases import documents, ids_of
 
 from sbertkit import Encoder, SearchIndex, verify_index
-from sbertkit.retrieval import merging, repair_index
+from sbertkit.retrieval import merge_policy, repair_index
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 
@@ -176,11 +176,11 @@ def test_any_prefix_of_a_change_is_the_old_or_the_new(
     path = tmp_path / "disk" / "index"
     with SearchIndex.build(OLD[:8], tiny_encoder, path, kind="hnsw", with_encoder=False) as index:
         with monkeypatch.context() as patch:
-            patch.setattr(merging, "CHEAP", 0)
+            patch.setattr(merge_policy, "CHEAP", 0)
             index.add(OLD[8:])
             index.delete(["old2"])
         old = {(one.id, one.text) for one in index.documents()}
-        monkeypatch.setattr(merging, "CHEAP", cheap)
+        monkeypatch.setattr(merge_policy, "CHEAP", cheap)
         with recorded(path.parent, monkeypatch) as disk:
             CHANGES[name](index)
     with SearchIndex.open(path, tiny_encoder) as index:

@@ -11,7 +11,7 @@ from index_cases import KINDS, contents, documents, ids_of
 
 from sbertkit import Encoder, SearchIndex, repair_index, verify_index
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch
-from sbertkit.retrieval import EncoderOptions, merging
+from sbertkit.retrieval import EncoderOptions, merge_policy
 
 FIRST, SECOND = documents(40, "first"), documents(30, "second")
 
@@ -21,7 +21,7 @@ def build(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], Path]:
     """Builds an index of two segments, with one document deleted and one replaced."""
-    monkeypatch.setattr(merging, "CHEAP", 0)
+    monkeypatch.setattr(merge_policy, "CHEAP", 0)
 
     def built(kind: str) -> Path:
         path = tmp_path / "index"

@@ -16,7 +16,7 @@ from sbertkit.data import ReadOptions
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.lock import LOCK_FILE
 from sbertkit.retrieval import default_index_path, journal
-from sbertkit.retrieval.target import index_lock
+from sbertkit.retrieval.workspace import index_lock
 
 CORPUS = documents(12)
 

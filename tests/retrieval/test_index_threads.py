@@ -17,7 +17,7 @@ from index_cases import documents
 from sbertkit import Encoder, SearchIndex
 from sbertkit.encoder.backends import streams
 from sbertkit.encoder.backends.first_use import FirstUse
-from sbertkit.retrieval.queries import QueryEncoder
+from sbertkit.retrieval.query_encoder import QueryEncoder
 
 CORPUS = documents(300)
 QUERIES = [text for _, text in documents(200, "query")]

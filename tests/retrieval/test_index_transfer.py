@@ -17,7 +17,7 @@ from index_cases import KINDS, assert_alike, contents, documents
 from sbertkit import Document, Encoder, SearchIndex, dump_index, encode_corpus
 from sbertkit.encoder import encoding
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
-from sbertkit.retrieval import merging
+from sbertkit.retrieval import merge_policy
 
 CORPUS = [
     Document(one, text, {"number": number} if number % 2 else {})
@@ -192,7 +192,7 @@ def index(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Path, list[Document]]:
     """An index of several segments with deleted rows, and what it holds."""
-    monkeypatch.setattr(merging, "CHEAP", 0)
+    monkeypatch.setattr(merge_policy, "CHEAP", 0)
     path = tmp_path / "index"
     with SearchIndex.build(CORPUS[:50], tiny_encoder, path) as built:
         built.add(CORPUS[50:])

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
-from sbertkit.index.library import load_faiss
+from sbertkit.index.faiss_library import load_faiss
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from sbertkit.arrays import Vectors
-from sbertkit.index.library import load_faiss
+from sbertkit.index.faiss_library import load_faiss
 
 
 def write_plain_index(path: Path, pools: Iterable[Vectors], dim: int) -> None:
