@@ -1,4 +1,4 @@
-"""One writer at a time: a lock in a folder that all writers reach, freed if its holder dies."""
+"""One writer at a time: a lock file in a shared folder, released when its holder dies."""
 
 import errno
 import json
@@ -11,49 +11,50 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sbertkit.errors import StorageError
-from sbertkit.storage import is_at, let_go, owned_folder, storage_errors, try_hold
+from sbertkit.storage import is_at, owned_folder, release_handle, storage_errors, try_lock
 
 LOCK_FILE = ".lock"
 _START = b'{"pid": '
 _LIMIT = 4_096
 """Bytes; what we write has less than 200."""
-_HOLDER_ATTEMPTS = 20
-_HOLDER_PAUSE = 0.01
-"""Seconds between two looks at an empty lock file."""
+_OWNER_ATTEMPTS = 20
+_OWNER_PAUSE = 0.01
+"""Seconds between two reads of an empty lock file."""
 
 
 @contextmanager
 def writer_lock(target: Path, place: Callable[[], Path]) -> Iterator[None]:
-    """Holds the right to write a file or folder for the block.
+    """Locks a file or folder for writing for the block.
 
-    The operating system drops the lock when the process ends in any way, so that a file left by a
-    killed process holds up nobody. It lies in a folder, by whatever names and mounts that is
-    reached, and moves with it; it stays there, empty, unless the folder has nothing else.
+    The operating system releases the lock when the process ends in any way, so that a killed
+    process blocks nobody. The lock file is in a folder, so that it works through all names and
+    mounts of that folder and moves with it; it stays there, empty, unless the folder has nothing
+    else.
 
     Args:
         target: What is written.
-        place: Gives the folder of the lock: the target itself where that is a folder already, or
-            one for unfinished work, which is made. It is asked again once the lock is held, since
-            the one who held it before may have finished what was to be written.
+        place: Gives the folder of the lock file: the target itself if it is a folder already, else
+            one for unfinished work, which is made. It is called again once the lock is acquired,
+            since the previous writer may have finished the target.
 
     Raises:
-        StorageError: Another process holds it (the message has its process id), or no lock file can
-            be written.
+        StorageError: Another process has the lock (the message has its process id), or no lock file
+            can be written.
     """
     with storage_errors(target):
         handle, folder = _acquire(target, place)
     try:
-        with suppress(OSError):  # it is only told to those who ask
-            holder = {"pid": os.getpid(), "host": socket.gethostname()}
+        with suppress(OSError):  # it serves messages alone
+            owner = {"pid": os.getpid(), "host": socket.gethostname()}
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(holder).encode(), 0)
+            os.pwrite(handle, json.dumps(owner).encode(), 0)
         yield
     finally:
         _release(handle, target, folder)
 
 
 def _acquire(target: Path, place: Callable[[], Path]) -> tuple[int, Path]:
-    """The open lock file, held, and its folder."""
+    """The open lock file, locked, and its folder."""
     while True:
         folder = place()
         if folder != target:
@@ -62,24 +63,24 @@ def _acquire(target: Path, place: Callable[[], Path]) -> tuple[int, Path]:
         try:
             handle = _open(path)
         except FileNotFoundError:
-            continue  # its last holder removed the folder, or moved it to its place
+            continue  # its last owner removed or moved the folder
         except BaseException:
             if folder != target:
                 with suppress(OSError):  # it is not empty
                     folder.rmdir()
             raise
         try:
-            if not try_hold(handle):
+            if not try_lock(handle):
                 raise StorageError(
-                    f"another process is writing {target}: {_wait_for_holder(handle)}; wait until "
+                    f"another process is writing {target}: {_wait_for_owner(handle)}; wait until "
                     "it has finished"
                 )
             if is_at(handle, path) and place() == folder:
                 _check_ours(handle, path)
                 return handle, folder
-            let_go(handle)
+            release_handle(handle)
         except BaseException:
-            let_go(handle)
+            release_handle(handle)
             raise
 
 
@@ -87,25 +88,25 @@ def _open(path: Path) -> int:
     flags = os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         return os.open(path, os.O_RDWR | flags, 0o666)
-    except PermissionError:  # it is another user's, who writes here, too
+    except PermissionError:  # the file of another user who writes here, too
         return os.open(path, os.O_RDONLY | flags & ~os.O_CREAT)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR):
-            raise _foreign(path) from error
+            raise _not_a_lock(path) from error
         raise
 
 
 def _check_ours(handle: int, path: Path) -> None:
-    """Refuses what somebody else has given the lock's name; one torn by a crash is ours."""
+    """Refuses a file of others with the name of the lock; one truncated by a crash is ours."""
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _LIMIT:
-        raise _foreign(path)
+        raise _not_a_lock(path)
     content = os.pread(handle, _LIMIT, 0).strip(b"\0 \r\n")
     if not (content.startswith(_START) or _START.startswith(content)):
-        raise _foreign(path)
+        raise _not_a_lock(path)
 
 
-def _foreign(path: Path) -> StorageError:
+def _not_a_lock(path: Path) -> StorageError:
     return StorageError(
         f"{path} is a link, a folder or a file of another program, and no lock file; move it away"
     )
@@ -115,17 +116,17 @@ def _release(handle: int, target: Path, folder: Path) -> None:
     try:
         with suppress(OSError):
             os.ftruncate(handle, 0)
-        # Removed before it is freed: whoever waits finds the name gone and begins again.
+        # Removed before it is released: whoever waits finds the name gone and starts again.
         if is_at(handle, folder / LOCK_FILE) and os.name != "nt":
             _remove_alone(target, folder)
     finally:
-        let_go(handle)
-    if os.name == "nt":  # which removes no open file
+        release_handle(handle)
+    if os.name == "nt":  # where an open file cannot be removed
         _remove_alone(target, folder)
 
 
 def _remove_alone(target: Path, folder: Path) -> None:
-    """Removes the lock file where the folder has nothing else, and a folder made for it."""
+    """Removes the lock file if the folder has nothing else, and a folder made for it."""
     with suppress(OSError):
         if [place.name for place in folder.iterdir()] == [LOCK_FILE]:
             (folder / LOCK_FILE).unlink()
@@ -133,11 +134,11 @@ def _remove_alone(target: Path, folder: Path) -> None:
             folder.rmdir()
 
 
-def _wait_for_holder(handle: int) -> str:
-    """Who holds the lock; the file is empty for the moment between locking and writing."""
-    for _ in range(_HOLDER_ATTEMPTS):
+def _wait_for_owner(handle: int) -> str:
+    """Who has the lock; the file is empty for a moment between locking and writing."""
+    for _ in range(_OWNER_ATTEMPTS):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            holder = json.loads(os.pread(handle, _LIMIT, 0))
-            return f"pid {holder['pid']} on {holder['host']}"
-        time.sleep(_HOLDER_PAUSE)
-    return "pid not known"
+            owner = json.loads(os.pread(handle, _LIMIT, 0))
+            return f"pid {owner['pid']} on {owner['host']}"
+        time.sleep(_OWNER_PAUSE)
+    return "unknown pid"

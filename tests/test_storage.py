@@ -11,8 +11,8 @@ import pytest
 
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import (
-    foreign_errors,
-    foreign_items,
+    caller_errors,
+    caller_items,
     made_parents,
     replace_file,
     sha256_file,
@@ -82,9 +82,9 @@ def test_errors_of_the_callers_own_code_are_not_blamed_on_the_disk(error: Except
 
     drawn: list[int] = []
     with pytest.raises(type(error)) as caught, storage_errors("x"):
-        drawn.extend(foreign_items(items()))
+        drawn.extend(caller_items(items()))
     assert caught.value is error
-    with pytest.raises(type(error)) as caught, storage_errors("x"), foreign_errors():
+    with pytest.raises(type(error)) as caught, storage_errors("x"), caller_errors():
         raise error
     assert caught.value is error
 

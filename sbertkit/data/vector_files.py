@@ -17,8 +17,8 @@ from sbertkit.data.part_log import Part, PartLog, check_output
 from sbertkit.errors import InputError
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.storage import (
+    caller_errors,
     clear_folder,
-    foreign_errors,
     made_parents,
     publish_file,
     sha256_file,
@@ -186,7 +186,7 @@ def open_vector_writer(
         try:
             parts = _FORMATS[target.suffix.lower()](folder, dim, log, made)
             try:
-                with foreign_errors():
+                with caller_errors():
                     yield VectorWriter(parts, log, target)
                 finished = parts.finish()
             finally:

@@ -9,7 +9,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.index.faiss_library import load_faiss
 
 
-def write_plain_index(path: Path, pools: Iterable[Vectors], dim: int) -> None:
+def write_flat_index(path: Path, pools: Iterable[Vectors], dim: int) -> None:
     """Writes unit vectors as faiss's ``IndexFlatIP``, whose inner products are their cosines.
 
     Args:

@@ -21,7 +21,7 @@ from sbertkit.index import (
     write_vectors,
 )
 from sbertkit.progress import track
-from sbertkit.retrieval.bundled_encoder import carry_encoder
+from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.imported_vectors import (
@@ -39,7 +39,7 @@ from sbertkit.retrieval.workspace import (
     new_generation,
 )
 from sbertkit.schema import as_record
-from sbertkit.storage import foreign_errors, foreign_items, made_parents, storage_errors
+from sbertkit.storage import caller_errors, caller_items, made_parents, storage_errors
 
 logger = logging.getLogger(__name__)
 
@@ -124,12 +124,12 @@ def _write(
         reader.documents = without_vectors(reader.documents, options.vectors, reader.path)
     count = _stage(reader, folder / DOCUMENTS_FILE, options)
     kind = choose_kind(options.kind, count, options.clusters)
-    with foreign_errors():
+    with caller_errors():
         loaded = encoder()
     exported = None
     if options.with_encoder is not False:  # first, for it may be refused
         required = options.with_encoder is True
-        exported = carry_encoder(loaded, workspace.root, folder.name, required=required)
+        exported = bundle_encoder(loaded, workspace.root, folder.name, required=required)
     truncated = None
     vectors = options.vectors
     if vectors is None and not options.resume:
@@ -159,7 +159,7 @@ def _stage(reader: CorpusReader, database: Path, options: BuildOptions) -> int:
         count = stage_documents(database, reader.documents, reader.stands_twice, advance)
     reader.warn()
     if count == 0:
-        raise reader.none_found()
+        raise reader.empty_corpus_error()
     return count
 
 
@@ -176,7 +176,7 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
         if run.account.rows:
             logger.warning("%d documents of %d were encoded before", run.account.rows, count)
         texts = log.texts(("", text) for text in store.texts())
-        pools = foreign_items(run.vectors(texts, total=count, progress=options.progress))
+        pools = caller_items(run.vectors(texts, total=count, progress=options.progress))
         write_vectors(
             folder / VECTORS_FILE,
             unit_pools(pools, row=log.rows),

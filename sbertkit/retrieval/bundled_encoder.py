@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 _REMEDY = "restore it from a backup or build the index again"
 
 
-def carry_encoder(
+def bundle_encoder(
     encoder: Encoder, root: Path, name: str, *, required: bool = False
 ) -> ExportEntry | None:
     """Copies the export of an encoder into an index folder; ``None`` where it has none.
@@ -46,7 +46,7 @@ def carry_encoder(
     return ExportEntry(name, tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir())))
 
 
-def load_carried(root: Path, manifest: Manifest) -> Encoder | None:
+def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
     """The encoder that an index carries, whose files have been checked; ``None`` without one.
 
     ``None``, too, where there is no onnxruntime, or one that cannot run the graph.

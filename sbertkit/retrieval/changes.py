@@ -34,7 +34,7 @@ from sbertkit.retrieval.segment_writer import NewRows, Origin, write_segment
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
-from sbertkit.storage import foreign_errors, storage_errors
+from sbertkit.storage import caller_errors, storage_errors
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def change_documents(
             count = stage_documents(staged, plan.new_rows(), reader.stands_twice, advance)
         reader.warn()
         if count + plan.unchanged == 0 and (mode == "update" or reader.named):
-            raise reader.none_found()
+            raise reader.empty_corpus_error()
         if mode == "update":
             plan.delete_what_was_not_met()
         if None in plan.origins:
@@ -101,7 +101,7 @@ def change_documents(
         if changes:
 
             def checked() -> Encoder:
-                with foreign_errors():
+                with caller_errors():
                     loaded = encoder(view)
                 _check(root, view, loaded)
                 return loaded

@@ -15,7 +15,7 @@ from sbertkit.data import (
 )
 from sbertkit.data.streams import STDIN, source_name
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.storage import foreign_items
+from sbertkit.storage import caller_items
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class CorpusReader:
             self.documents: Iterator[SourcedDocument] = read_corpus(corpus, read, self._report)
         elif isinstance(corpus, Iterable):
             self.name, self.unit = "the corpus", "row"
-            self.documents = foreign_items(documents_from(corpus, self._report))
+            self.documents = caller_items(documents_from(corpus, self._report))
         else:
             raise InputTypeError(
                 "the corpus must be a path or an iterable of documents, not "
@@ -78,7 +78,7 @@ class CorpusReader:
         for message in self._report.warnings():
             logger.warning("%s: %s", self.name, message)
 
-    def none_found(self) -> InputError:
+    def empty_corpus_error(self) -> InputError:
         """The refusal of a corpus without documents."""
         left_out = "; ".join(self._report.warnings()) or "it is empty"
         return InputError(f"{self.name} has no documents to index ({left_out})")

@@ -12,7 +12,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf
 from sbertkit.errors import InputError
-from sbertkit.index.faiss_export import write_plain_index
+from sbertkit.index.faiss_export import write_flat_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
 from sbertkit.storage import staged_file, storage_errors, sync_file
@@ -70,7 +70,7 @@ def _write_faiss(view: View, path: Path) -> tuple[Path, ...]:
     beside = path.with_suffix(".ids.json")
     with staged_file(path) as staged, staged_file(beside) as staged_ids:
         pools = (vectors for _, vectors in _parts(view))
-        write_plain_index(staged, pools, view.manifest.encoder.dim)
+        write_flat_index(staged, pools, view.manifest.encoder.dim)
         ids = [document.id for document in view.documents()]
         staged_ids.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
         sync_file(staged)

@@ -9,7 +9,7 @@ from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index import VECTORS_FILE, LiveRows, VectorSegment
-from sbertkit.retrieval.bundled_encoder import load_carried
+from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
@@ -139,7 +139,7 @@ def load_encoder(
         InputError: It cannot be loaded.
     """
     if model is None and device in ("auto", "cpu"):
-        carried = load_carried(root, manifest)
+        carried = load_bundled(root, manifest)
         if carried is not None:
             return carried
     entry = manifest.encoder

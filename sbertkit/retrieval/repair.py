@@ -22,7 +22,7 @@ from sbertkit.index import (
     unit_pools,
     write_vectors,
 )
-from sbertkit.retrieval.bundled_encoder import carry_encoder
+from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
@@ -217,7 +217,7 @@ class _Repair:
         """The encoder of the folder, made anew; ``None`` where that cannot be and need not."""
         exported = None
         try:
-            exported = carry_encoder(self._encoder(), self._root, workspace.new_name())
+            exported = bundle_encoder(self._encoder(), self._root, workspace.new_name())
         except InputError:
             if not self._accept_loss:
                 raise

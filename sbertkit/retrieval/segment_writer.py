@@ -17,7 +17,7 @@ from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, sta
 from sbertkit.retrieval.manifest import Manifest, SegmentEntry, check_file
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace
-from sbertkit.storage import foreign_items
+from sbertkit.storage import caller_items
 
 Origin = tuple[int, int]
 """Where a vector is stored already: the number of a segment, and the row there."""
@@ -137,7 +137,7 @@ class _Encoding:
         self._run = new.encoder().start_run() if encoded else None
         self.pools: Iterator[Vectors] = iter(()) if new.vectors is None else _given(new)
         if self._run is not None:
-            self.pools = foreign_items(self._run.vectors(texts, total=total, progress=progress))
+            self.pools = caller_items(self._run.vectors(texts, total=total, progress=progress))
 
     def truncated(self) -> int:
         """Number of texts that were cut; told once all pools have been drawn."""

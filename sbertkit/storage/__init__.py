@@ -1,12 +1,12 @@
-"""Durable writing: outputs that replace old ones in one step, and plain words for disk errors."""
+"""Durable writing: outputs that replace old ones atomically, and one-line disk errors."""
 
 from sbertkit.storage.disk_errors import (
-    foreign_errors,
-    foreign_items,
+    caller_errors,
+    caller_items,
     storage_errors,
     writer_errors,
 )
-from sbertkit.storage.handle_locks import is_at, let_go, try_hold
+from sbertkit.storage.handle_locks import is_at, release_handle, try_lock
 from sbertkit.storage.modes import copy_tree, follow_modes
 from sbertkit.storage.publishing import (
     is_fixed,
@@ -25,18 +25,18 @@ from sbertkit.storage.side_names import (
 from sbertkit.storage.syncing import sha256_file, sync_file, sync_folder, sync_tree
 
 __all__ = [
+    "caller_errors",
+    "caller_items",
     "clear_folder",
     "clear_leftovers",
     "copy_tree",
     "follow_modes",
-    "foreign_errors",
-    "foreign_items",
     "is_at",
     "is_fixed",
-    "let_go",
     "made_parents",
     "owned_folder",
     "publish_file",
+    "release_handle",
     "replace_file",
     "sha256_file",
     "side_pattern",
@@ -46,6 +46,6 @@ __all__ = [
     "sync_file",
     "sync_folder",
     "sync_tree",
-    "try_hold",
+    "try_lock",
     "writer_errors",
 ]

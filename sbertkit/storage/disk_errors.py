@@ -1,4 +1,4 @@
-"""Plain words for what goes wrong in writing, whoever writes."""
+"""Write errors of the system and of libraries as one-line messages."""
 
 import errno
 import os
@@ -23,14 +23,14 @@ _REASONS = {
     errno.EROFS: "the file system is read-only; choose another place",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another place",
     errno.EEXIST: "a part of the path is a file, not a folder; choose another place",
-    errno.ENOTEMPTY: "something else has been put there meanwhile; move that away, then continue",
+    errno.ENOTEMPTY: "something else has been put there meanwhile; move it away, then continue",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
 }
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_IN_WORDS = re.compile(r"(?:os error |errno )(\d+)", re.IGNORECASE)
+_IN_MESSAGE = re.compile(r"(?:os error |errno )(\d+)", re.IGNORECASE)
 """The error number in the messages of Rust, Arrow and `shutil`."""
 _PROBE_BYTES = 2**20
-_FOREIGN = "_sbertkit_foreign"
+_CALLERS = "_sbertkit_callers"
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except SbertkitError:
         raise
     except (OSError, sqlite3.OperationalError) as error:
-        if getattr(error, _FOREIGN, False):
+        if getattr(error, _CALLERS, False):
             raise
         raise StorageError(f"cannot write {os.fspath(path)}: {_reason(error)}") from error
 
@@ -58,9 +58,9 @@ def writer_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
     """Turns errors of a library that writes into `OSError`s, for a `storage_errors` around.
 
     Args:
-        folder: What it writes into. Where the error does not say why, it is tried whether there is
-            space, while what has been written is still there.
-        kinds: Types of its errors; those derived from them do not count.
+        folder: The folder it writes to. If the error gives no reason, a test write shows whether
+            the disk is full, before the partial output is removed.
+        kinds: Exact types of its errors; subclasses do not count.
 
     Raises:
         OSError: The library could not write.
@@ -76,30 +76,30 @@ def writer_errors(folder: Path, *kinds: type[Exception]) -> Iterator[None]:
 
 
 def _reason(error: OSError | sqlite3.OperationalError) -> str:
-    return _REASONS.get(_number(error) or 0) or _in_one_line(error)
+    return _REASONS.get(_number(error) or 0) or _one_line(error)
 
 
-def _in_one_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     words = " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
     return f"{words}; check the free space and the permissions, or choose another place"
 
 
 def _number(error: BaseException) -> int | None:
-    """The number of the system's error that an error is, or a lack of space that led to it."""
+    """The errno of an error, or of the lack of space that caused it."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return errno.ENOSPC
-    found = _IN_WORDS.search(str(error))
+    found = _IN_MESSAGE.search(str(error))
     if found is not None and int(found[1]) in _NO_SPACE:
         return int(found[1])
-    behind = error.__cause__ or error.__context__
-    number = None if behind is None else _number(behind)
+    cause = error.__cause__ or error.__context__
+    number = None if cause is None else _number(cause)
     return number if number in _NO_SPACE else None
 
 
 def _number_of_probe(folder: Path) -> int | None:
-    """The number of the error that writing a small file into the folder ends in, if in any."""
+    """The errno of a small test write to the folder; ``None`` if it succeeds."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_PROBE_BYTES))
@@ -109,16 +109,16 @@ def _number_of_probe(folder: Path) -> int | None:
 
 
 @contextmanager
-def foreign_errors() -> Iterator[None]:
-    """Lets system errors of the caller's own code pass `storage_errors` around it as they are."""
+def caller_errors() -> Iterator[None]:
+    """Marks system errors of the caller's own code, which `storage_errors` then lets pass."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
-        setattr(error, _FOREIGN, True)
+        setattr(error, _CALLERS, True)
         raise
 
 
-def foreign_items(items: Iterable[Item]) -> Iterator[Item]:
-    """The items of the caller's iterable, whose own errors stay what they are."""
-    with foreign_errors():
+def caller_items(items: Iterable[Item]) -> Iterator[Item]:
+    """The items of the caller's iterable; its own errors pass unchanged, see `caller_errors`."""
+    with caller_errors():
         yield from items

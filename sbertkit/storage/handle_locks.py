@@ -1,15 +1,15 @@
-"""What an open handle holds, until it is closed or its process ends in any way."""
+"""Locks on open files and folders, which end with the handle or its process."""
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
 
-def try_hold(handle: int) -> bool:
-    """Whether the open file or folder is now held by this handle and no other.
+def try_lock(handle: int) -> bool:
+    """Whether this handle has acquired the lock of its file or folder.
 
     Raises:
-        OSError: The file system has no such call.
+        OSError: The file system has no locks.
     """
     try:
         import fcntl
@@ -31,14 +31,14 @@ def try_hold(handle: int) -> bool:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether what a handle has open is what the path names, and no link to it."""
+    """Whether a path names the file that a handle has open, not through a link."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return os.path.samestat(os.fstat(handle), path.lstat())
     return False
 
 
-def let_go(handle: int) -> None:
-    """Closes a handle, and frees what it holds, which a forked process may have open, too."""
+def release_handle(handle: int) -> None:
+    """Closes a handle and releases its lock, also if a forked process has it open."""
     with suppress(OSError, ImportError):
         import fcntl
 

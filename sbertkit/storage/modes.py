@@ -1,4 +1,4 @@
-"""Who may read what is written: new files follow the umask, replaced ones keep their mode."""
+"""Permissions of outputs: new files follow the umask, replaced ones keep their mode."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ _UMASK = threading.Lock()
 
 
 def umask() -> int:
-    """The permissions that this process leaves out of new files."""
+    """The umask of this process."""
     with suppress(OSError, ValueError, IndexError):
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return int(status.partition("\nUmask:")[2].split()[0], 8)
-    with _UMASK:  # only setting tells it; what others write in that moment is theirs alone
+    with _UMASK:  # it can only be read by setting it; 0o077 keeps files made meanwhile private
         mask = os.umask(0o077)
         os.umask(mask)
         return mask
@@ -32,23 +32,23 @@ def mode_of(path: Path) -> int | None:
 
 
 def follow_modes(new: Path, old: Path | None = None, *, private: bool = False) -> None:
-    """Gives a written folder and all in it the modes that they are to have.
+    """Sets the modes of a written folder and all in it.
 
-    Some libraries choose the modes of their files, whatever the umask says.
+    Some libraries choose the modes of their files themselves, whatever the umask.
 
     Args:
         new: The folder.
-        old: The one that it will replace, if there is one, of which the modes stay.
-        private: Whether nobody else may write to it, whatever the umask says.
+        old: The folder it will replace, if any, whose modes are kept.
+        private: Whether to remove write permission for others, whatever the umask.
     """
-    mask, shut = umask(), OTHERS_WRITE if private else 0
+    mask, removed = umask(), OTHERS_WRITE if private else 0
     for place in (new, *new.rglob("*")):
         found = place.stat().st_mode
         mode = None if old is None else mode_of(old / place.relative_to(new))
         if mode is None:
             mode = (0o777 if stat.S_ISDIR(found) else 0o666) & ~mask
-        if mode & ~shut != found & 0o777:
-            place.chmod(stat.S_IMODE(found) & ~0o777 | mode & ~shut)
+        if mode & ~removed != found & 0o777:
+            place.chmod(stat.S_IMODE(found) & ~0o777 | mode & ~removed)
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all, in place of older ones."""
+"""Outputs that appear whole or not at all, in place of old ones."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def made_parents(path: Path) -> Iterator[None]:
-    """Makes the folders above `path`; those it made go again when the block fails.
+    """Makes the folders above `path`; those it made are removed when the block fails.
 
     Raises:
         StorageError: They cannot be made.
@@ -44,7 +44,7 @@ def made_parents(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file so that readers and crashes meet the old bytes or the new, never a mix."""
+    """Writes a file atomically: readers and crashes see the old bytes or the new ones."""
     with staged_file(path) as staged:
         staged.write_bytes(content)
 
@@ -53,12 +53,12 @@ def replace_file(path: Path, content: bytes) -> None:
 def staged_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which becomes `path` if the block ends well.
 
-    The folders above are made; those it made go again when the block fails. What killed writers of
-    this file have left goes.
+    The folders above are made, and removed again when the block fails. Leftovers of killed writers
+    of this file are removed.
 
     Args:
         path: The file to make.
-        private: Whether nobody else may write to it, whatever the umask says.
+        private: Whether to remove write permission for others, whatever the umask.
     """
     with made_parents(path):
         clear_leftovers(path)
@@ -68,7 +68,7 @@ def staged_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def publish_file(new: Path, path: Path, *, private: bool = False) -> None:
-    """Moves a written file to `path`, in place of one that may be there, whose mode stays."""
+    """Moves a written file to `path`; a file it replaces passes on its mode."""
     sync_file(new)
     before = mode_of(path)
     mode = new.stat().st_mode & 0o777 if before is None else before
@@ -86,18 +86,18 @@ def staged_folder(
     last: str | None = None,
     beside: Collection[str] = (),
 ) -> Iterator[Path]:
-    """Yields a temporary folder, which takes the place of `path` at the end.
+    """Yields a temporary folder, which replaces `path` at the end.
 
-    An error inside the block leaves `path` as it was. A folder that cannot be replaced, see
+    An error inside the block leaves `path` unchanged. A folder that cannot be replaced, see
     `is_fixed`, must be empty; the files are then moved into it one by one.
 
     Args:
         path: The folder to make.
-        replace: Whether it may take the place of a folder that is not empty.
-        private: Whether nobody else may write to what is in it, whatever the umask says.
-        last: The file that makes the folder valid, which is moved as the last one, so that after a
-            kill half a folder is not taken for a whole one.
-        beside: Names that may be in a folder that cannot be replaced.
+        replace: Whether it may replace a folder that is not empty.
+        private: Whether to remove write permission for others, whatever the umask.
+        last: The file that makes the folder valid; it is moved last, so that a kill does not leave
+            a partial folder that looks complete.
+        beside: Names that are allowed in a folder that cannot be replaced.
 
     Raises:
         StorageError: It cannot be replaced and is not empty.
@@ -123,8 +123,8 @@ def staged_folder(
 def is_fixed(path: Path) -> bool:
     """Whether there is a folder that cannot be replaced by another one.
 
-    So is a folder where a file system is mounted, one that this process works in, which would be
-    left in a deleted folder, and one in a folder that may not be written to.
+    That is a mount point, the working folder of this process, which would end up in a deleted
+    folder, or a folder whose parent is not writable.
 
     Args:
         path: The folder, all links followed.
@@ -156,14 +156,14 @@ def _check_empty(path: Path, beside: Collection[str]) -> None:
     others = sorted({place.name for place in path.iterdir()} - set(beside))
     if others:
         raise StorageError(
-            f"{path} is mounted, the working folder or in a folder that may not be written to, so "
-            f"that it cannot be replaced in one step, and holds {others[0]}; empty it, or choose "
-            "another place"
+            f"{path} is mounted, the working folder or in a folder without write permission: it "
+            f"cannot be replaced in one step, and holds {others[0]}; empty it, or choose another "
+            "place"
         )
 
 
 def _fill_folder(new: Path, path: Path, last: str | None) -> None:
-    """Moves all that is in the folder `new` to the folder `path`."""
+    """Moves the content of the folder `new` to the folder `path`."""
     for place in sorted(new.iterdir(), key=lambda place: (place.name == last, place.name)):
         if place.name == last:
             sync_folder(path)
@@ -172,7 +172,7 @@ def _fill_folder(new: Path, path: Path, last: str | None) -> None:
 
 
 def swap_folder(new: Path, path: Path) -> None:
-    """Moves the folder `new` to `path`; one that stands there is at `new` afterwards."""
+    """Moves the folder `new` to `path`; a folder that was there is at `new` afterwards."""
     if not path.exists():
         new.rename(path)
     elif not _exchange(new, path):
@@ -188,7 +188,7 @@ def swap_folder(new: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Whether two folders have changed places in one step, which not every system can do."""
+    """Whether two folders were exchanged atomically, which not every system can do."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -206,7 +206,7 @@ def _renameat2() -> Any:
 
 
 def _place_folder(new: Path, path: Path) -> None:
-    """Moves the folder `new` to `path`, where nothing stands, or an empty folder."""
+    """Moves the folder `new` to `path`, which is missing or an empty folder."""
     if os.name == "nt" and path.is_dir():
         path.rmdir()  # POSIX renames over an empty folder, and over no other
     new.rename(path)

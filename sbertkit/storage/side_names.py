@@ -1,4 +1,4 @@
-"""Files and folders that a writer makes beside its output: nobody else's are used or removed."""
+"""Temporary files and folders beside an output; those of others are never used or removed."""
 
 import os
 import re
@@ -10,19 +10,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sbertkit.errors import StorageError
-from sbertkit.storage.handle_locks import is_at, let_go, try_hold
+from sbertkit.storage.handle_locks import is_at, release_handle, try_lock
 from sbertkit.storage.modes import OTHERS_WRITE, mode_of, umask
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def side_name(stem: str, suffix: str = "", mark: str = "tmp") -> str:
-    """A name that nobody can foresee."""
+    """A temporary name that nobody can guess."""
     return f".{stem}.{secrets.token_hex(4)}.{mark}{suffix}"
 
 
 def side_pattern(name: str) -> str:
-    """A regular expression for the names of what becomes a file of this name when it is whole."""
+    """A regular expression for the temporary names of a file with this name."""
     return _pattern(Path(name).stem, Path(name).suffix)
 
 
@@ -32,9 +32,9 @@ def _pattern(stem: str, suffix: str = "", mark: str = "tmp") -> str:
 
 @contextmanager
 def side_file(path: Path) -> Iterator[Path]:
-    """Yields a new empty file beside `path`; what bears its name after the block is removed.
+    """Yields a new empty file beside `path`; what has its name after the block is removed.
 
-    Where there is a file at `path`, only those may read the new one who may read that.
+    It has the read permissions of a file at `path`, if there is one.
     """
     mode = mode_of(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
@@ -43,15 +43,15 @@ def side_file(path: Path) -> Iterator[Path]:
         return os.open(place, flags, 0o666 if mode is None else 0o600 | mode)
 
     # The suffix stays last, since some writers choose or add it themselves.
-    with _held_side(lambda: path.with_name(side_name(path.stem, path.suffix)), make) as place:
+    with _locked_side(lambda: path.with_name(side_name(path.stem, path.suffix)), make) as place:
         yield place
 
 
 @contextmanager
 def side_folder(path: Path, parent: Path) -> Iterator[Path]:
-    """Yields a new folder in `parent`; what bears its name after the block is removed.
+    """Yields a new folder in `parent`; what has its name after the block is removed.
 
-    Where there is a folder at `path`, only those may look into the new one who may into that.
+    It has the permissions of a folder at `path`, if there is one.
     """
     mode = mode_of(path)
 
@@ -59,13 +59,13 @@ def side_folder(path: Path, parent: Path) -> Iterator[Path]:
         place.mkdir(0o777 if mode is None else 0o700 | mode)
         return None if os.name == "nt" else os.open(place, os.O_RDONLY | _NO_FOLLOW)
 
-    with _held_side(lambda: parent / side_name(path.name), make) as place:
+    with _locked_side(lambda: parent / side_name(path.name), make) as place:
         yield place
 
 
 @contextmanager
-def _held_side(name: Callable[[], Path], make: Callable[[Path], int | None]) -> Iterator[Path]:
-    """Yields a place that was made and is held, which tells others that its writer lives."""
+def _locked_side(name: Callable[[], Path], make: Callable[[Path], int | None]) -> Iterator[Path]:
+    """Yields a new path that is locked, which shows others that its writer is alive."""
     handle = None
     while handle is None:
         place = name()
@@ -73,23 +73,23 @@ def _held_side(name: Callable[[], Path], make: Callable[[Path], int | None]) -> 
             handle = make(place)
         except FileExistsError:
             continue
-        if os.name == "nt":  # where an open file cannot be moved to its place
+        if os.name == "nt":  # an open file cannot be moved
             break
-        if handle is not None and not _hold(handle, place):
-            let_go(handle)
+        if handle is not None and not _lock(handle, place):
+            release_handle(handle)
             handle = None
     try:
         yield place
     finally:
         _remove(place)
         if handle is not None:
-            let_go(handle)
+            release_handle(handle)
 
 
-def _hold(handle: int, place: Path) -> bool:
-    """Whether a place that was made is still there and held, or cannot be held here at all."""
+def _lock(handle: int, place: Path) -> bool:
+    """Whether a new path is still there and locked, or the file system has no locks."""
     try:
-        return try_hold(handle) and is_at(handle, place)
+        return try_lock(handle) and is_at(handle, place)
     except OSError:
         return True
 
@@ -97,15 +97,15 @@ def _hold(handle: int, place: Path) -> bool:
 def clear_leftovers(path: Path) -> None:
     """Removes what killed writers of an output have left beside it, or in it.
 
-    Only what bears such a name, is this user's and is held by no process that lives.
+    Only what has such a name, belongs to this user and is locked by no living process.
     """
     if os.name == "nt":
         return
     patterns = [side_pattern(path.name), _pattern(path.name)]
-    if path.exists():  # or else this may be all that is left of it
+    if path.exists():  # else it may be the only copy
         patterns.append(_pattern(path.name, mark="old"))
     for folder in (path.parent, path):
-        with suppress(OSError):  # it cannot be looked into, or is no folder
+        with suppress(OSError):  # no permission, or no folder
             for entry in list(os.scandir(folder)):
                 if any(re.fullmatch(pattern, entry.name) for pattern in patterns):
                     _remove_stale(Path(entry.path))
@@ -118,14 +118,14 @@ def _remove_stale(place: Path) -> None:
         return
     handle = os.open(place, os.O_RDONLY | _NO_FOLLOW)
     try:
-        if try_hold(handle) and is_at(handle, place):
+        if try_lock(handle) and is_at(handle, place):
             _remove(place)
     finally:
-        let_go(handle)
+        release_handle(handle)
 
 
 def _remove(place: Path) -> None:
-    """Removes a file or folder; what led here is the error to report, not that this failed too."""
+    """Removes a file or folder; a failure is ignored, so that the first error is reported."""
     if place.is_dir() and not place.is_symlink():
         shutil.rmtree(place, ignore_errors=True)
     else:
@@ -134,10 +134,10 @@ def _remove(place: Path) -> None:
 
 
 def owned_folder(path: Path) -> Path:
-    """A folder under a name that others can foresee: a new one, or what this user has left there.
+    """A folder with a predictable name: a new one, or one that this user has left there.
 
     Raises:
-        StorageError: Something else has the name, which is left as it is.
+        StorageError: Something else has the name; it is left unchanged.
     """
     try:
         path.mkdir()
@@ -150,11 +150,11 @@ def _check_owned(path: Path) -> None:
     found = path.lstat()
     fault = None
     if not stat.S_ISDIR(found.st_mode):
-        fault = "is no folder of its own, but a link or a file"
+        fault = "is a link or a file, not a folder"
     elif hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         fault = f"belongs to another user (id {found.st_uid})"
     elif found.st_mode & OTHERS_WRITE & umask():
-        fault = "may be written to by others"
+        fault = "is writable by others"
     if fault is not None:
         raise StorageError(
             f"{path} {fault}; its name is needed for unfinished work: move it away, or choose "
@@ -163,8 +163,8 @@ def _check_owned(path: Path) -> None:
 
 
 def clear_folder(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes all that is in a folder of ours but what has one of these names."""
-    with suppress(OSError):  # it is gone
+    """Removes the content of a folder of ours, except these names."""
+    with suppress(OSError):  # it was removed
         for place in list(folder.iterdir()):
             if place.name not in keep:
                 _remove(place)

@@ -1,4 +1,4 @@
-"""Bytes and names put on the disk itself, and hashes of files."""
+"""Files and folders synced to the disk, and hashes of files."""
 
 import errno
 import hashlib
@@ -9,20 +9,20 @@ _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 def sync_file(path: Path) -> None:
-    """Puts a written file's bytes on the disk itself."""
+    """Syncs a written file to the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """Puts a folder's list of names on the disk itself, where the system has such a call."""
+    """Syncs a folder's entries to the disk, where the system supports it."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network file systems have no such call, and nothing better to offer.
+        # Some network file systems do not support it and offer nothing better.
         if error.errno not in _NO_FOLDER_SYNC:
             raise
     finally:
@@ -30,7 +30,7 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Puts a folder with all that is in it on the disk itself."""
+    """Syncs a folder and everything in it to the disk."""
     for place in (*folder.rglob("*"), folder):
         if place.is_dir():
             sync_folder(place)

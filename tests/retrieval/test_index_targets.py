@@ -262,14 +262,14 @@ def test_of_many_writers_at_once_each_has_the_lock_alone(tmp_path: Path) -> None
             except StorageError:
                 continue
 
-    lock_wait = lock._HOLDER_PAUSE
-    lock._HOLDER_PAUSE = 0.0
+    lock_wait = lock._OWNER_PAUSE
+    lock._OWNER_PAUSE = 0.0
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    lock._HOLDER_PAUSE = lock_wait
+    lock._OWNER_PAUSE = lock_wait
     assert taken >= 60
     assert set(overlaps) == {1}
     assert not list(tmp_path.iterdir())
@@ -287,7 +287,7 @@ def test_a_lock_of_unknown_content_still_tells_of_another_process(tmp_path: Path
     with index_lock(tmp_path / "index"):
         for content in ("", "{}", "[1]", "\x00"):
             (tmp_path / ".index.building" / LOCK_FILE).write_text(content)
-            expected = r"another process .*: pid not known; wait"
+            expected = r"another process .*: unknown pid; wait"
             with pytest.raises(StorageError, match=expected), index_lock(tmp_path / "index"):
                 pytest.fail("locked twice")
 

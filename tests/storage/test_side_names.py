@@ -139,7 +139,7 @@ def _open_to_all(path: Path) -> None:
         (_dangling_link, "is no folder of its own"),
         (Path.touch, "is no folder of its own"),
         (_of_another_user, r"belongs to another user \(id 12345\)"),
-        (_open_to_all, "may be written to by others"),
+        (_open_to_all, "is writable by others"),
     ],
 )
 def test_unfinished_work_is_not_put_where_others_may_have_a_hand_in_it(
