@@ -37,8 +37,9 @@ def test_the_help_shows_an_example_on_a_line_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_command_is_in_the_readme(name: str) -> None:
-    assert f"sbertkit {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_command_is_in_the_documentation(name: str) -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert any(f"sbertkit {name}" in page.read_text(encoding="utf-8") for page in pages)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
