@@ -1,7 +1,6 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,13 +19,11 @@ from sbertkit.cli.index import index, info, verify
 from sbertkit.cli.maintain import compact, dump, repair
 from sbertkit.cli.output import prepare_streams, settle_output
 from sbertkit.cli.search import search
-from sbertkit.cli.signals import handled_signals
 from sbertkit.cli.train import train_nli
 from sbertkit.errors import InputError, SbertkitError
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
 
-_INTERRUPTED = 130
 _READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended, as it ends most when head has enough."""
 
@@ -94,24 +91,21 @@ def app() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits.
+def run(arguments: Sequence[str] | None) -> int:
+    """Runs a command and gives the exit status; see `sbertkit.cli.main`.
 
-    Exit status: 0 success; 1 refused input or failed check; 2 wrong usage; 130 Ctrl-C; 141 the
-    reader of standard output has gone.
-
-    Args:
-        arguments: The arguments after the program's name; ``None`` takes those of the process.
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+        SystemExit: SIGTERM.
     """
     prepare_streams()
     _show_warnings()
     try:
-        with handled_signals():
-            status = app.main(
-                args=None if arguments is None else list(arguments),
-                prog_name="sbertkit",
-                standalone_mode=False,
-            )
+        status = app.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="sbertkit",
+            standalone_mode=False,
+        )
     except SbertkitError as error:
         say(f"sbertkit: error: {error}")
         status = 1
@@ -123,11 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         reason = f"{error.filename or 'standard output'}: {error.strerror or error}"
         say(f"sbertkit: error: {reason}")
         status = 1
-    except (click.Abort, KeyboardInterrupt):
-        say("sbertkit: interrupted")
-        status = _INTERRUPTED
-    settle_output()
-    sys.exit(status or 0)
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    finally:
+        settle_output()
+    return status or 0
 
 
 def _show_usage(error: click.ClickException) -> None:

@@ -172,7 +172,7 @@ def test_a_signal_in_a_build_leaves_nothing(
     work.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(work / "deep" / "index"),
-         "--model", tiny_encoder.options.model, "--pooling", "mean"],
+         "--model", tiny_encoder.options.model, "--pooling", "mean", "--quiet"],
         stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
