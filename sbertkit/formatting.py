@@ -1,20 +1,39 @@
-"""Numbers as reports and terminals show them."""
+"""Scores and their intervals as text, for terminals, reports and model cards."""
 
-from sbertkit.metrics import Interval
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sbertkit.metrics import Interval
+
+UNDEFINED = "n/a"
+
+
+def decimal(value: float | None, places: int = 3, *, sign: str = "") -> str:
+    """A number with so many decimal places; ``sign="+"`` shows the sign of positive ones, too."""
+    return UNDEFINED if value is None else f"{value:{sign}.{places}f}"
 
 
 def percent(value: float | None) -> str:
-    """A correlation times 100 to two places."""
-    return "n/a" if value is None else f"{100 * value:.2f}"
+    """A score times 100 with two decimal places."""
+    return UNDEFINED if value is None else decimal(100 * value, 2)
 
 
-def interval_text(interval: Interval | None) -> str:
-    """The ends of an interval times 100."""
+def interval_text(interval: "Interval | None", places: int = 4, *, sign: str = "") -> str:
+    """``LOW to HIGH``; see `decimal`."""
     if interval is None:
-        return "n/a"
-    return f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+        return UNDEFINED
+    low, high, _ = interval
+    return f"{decimal(low, places, sign=sign)} to {decimal(high, places, sign=sign)}"
 
 
-def decimal(value: float | None, places: int = 3) -> str:
-    """A number to so many places."""
-    return "n/a" if value is None else f"{value:.{places}f}"
+def percent_interval(interval: "Interval | None") -> str:
+    """``LOW to HIGH``, both times 100 with two decimal places."""
+    return UNDEFINED if interval is None else f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def listed(names: "Sequence[str]", limit: int) -> str:
+    """The first names, and how many more there are: ``a, b, and 3 more``."""
+    more = [f"and {len(names) - limit:,} more"] if len(names) > limit else []
+    return ", ".join([*names[:limit], *more])

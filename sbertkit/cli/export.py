@@ -5,6 +5,7 @@ import click
 from sbertkit.cli.files import set_or_path
 from sbertkit.cli.options import POOLINGS, trust_option
 from sbertkit.cli.output import print_facts
+from sbertkit.formatting import percent
 
 
 @click.command()
@@ -80,9 +81,5 @@ def export(
 
         before = evaluate_sts(encoder, judged).spearman
         after = evaluate_sts(Encoder.load(output), judged).spearman
-        facts.append(("Spearman of the pairs", f"{_percent(before)} -> {_percent(after)}"))
+        facts.append(("Spearman of the pairs", f"{percent(before)} -> {percent(after)}"))
     print_facts(facts)
-
-
-def _percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.2f}"

@@ -9,6 +9,7 @@ import click
 from sbertkit.cli.options import POOLINGS, given_options
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.train_options import Numbers, config_options
+from sbertkit.formatting import decimal, percent, percent_interval
 from sbertkit.progress import say
 
 if TYPE_CHECKING:
@@ -108,11 +109,11 @@ def _facts(result: "TrainResult") -> list[tuple[str, object]]:
     facts += [
         (
             "cosine of random pairs",
-            f"{_number(after.random_cosine)}, before {_number(before.random_cosine)}",
+            f"{decimal(after.random_cosine)}, before {decimal(before.random_cosine)}",
         ),
         (
             "effective rank",
-            f"{_number(after.effective_rank, 1)}, before {_number(before.effective_rank, 1)}",
+            f"{decimal(after.effective_rank, 1)}, before {decimal(before.effective_rank, 1)}",
         ),
     ]
     if after.label_cosines:
@@ -131,7 +132,7 @@ def _print_seeds(results: "Mapping[int, TrainResult]") -> None:
     from sbertkit.training.series import spread
 
     rows = [
-        (seed, _score(result.before), _score(result.after), _number(result.after.random_cosine))
+        (seed, _score(result.before), _score(result.after), decimal(result.after.random_cosine))
         for seed, result in results.items()
     ]
     columns = ("seed>", "dev before>", "dev after>", "random cosine>")
@@ -148,13 +149,13 @@ def _print_poolings(results: "Mapping[str, TrainResult]") -> None:
     rows = [
         (
             name,
-            _percent(result.before.spearman),
-            _percent(result.after.spearman),
-            _number(result.before.random_cosine),
-            _number(result.after.random_cosine),
-            _number(result.before.effective_rank, 0),
-            _number(result.after.effective_rank, 0),
-            _number(PUBLISHED_POOLINGS.get(name), 2),
+            percent(result.before.spearman),
+            percent(result.after.spearman),
+            decimal(result.before.random_cosine),
+            decimal(result.after.random_cosine),
+            decimal(result.before.effective_rank, 0),
+            decimal(result.after.effective_rank, 0),
+            decimal(PUBLISHED_POOLINGS.get(name), 2),
         )
         for name, result in results.items()
     ]
@@ -171,17 +172,6 @@ def _print_poolings(results: "Mapping[str, TrainResult]") -> None:
     )
 
 
-def _percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.2f}"
-
-
 def _score(quality: Any) -> str:
-    text = _percent(quality.spearman)
-    if quality.interval is not None:
-        low, high, _ = quality.interval
-        text += f" ({100 * low:.2f} to {100 * high:.2f})"
-    return text
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"
+    text = percent(quality.spearman)
+    return text if quality.interval is None else f"{text} ({percent_interval(quality.interval)})"

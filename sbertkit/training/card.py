@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sbertkit.formatting import UNDEFINED, percent
 from sbertkit.training.markdown import (
-    UNDEFINED,
     base_name,
     code,
     finite,
@@ -243,8 +243,7 @@ def _items(record: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
 
 
 def _hundredfold(value: object) -> str:
-    known = finite(value)
-    return UNDEFINED if known is None else f"{100 * known:.2f}"
+    return percent(finite(value))
 
 
 def _interval(interval: Mapping[str, Any] | None) -> str:

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from sbertkit.data.text import repair_surrogates
+from sbertkit.formatting import UNDEFINED
 
-UNDEFINED = "n/a"
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 _PLAIN_IN_CODE = re.compile(r"[\w .,:;=+@%/()'-]+")
 _RISKY_IN_PROSE = re.compile(
