@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sbertkit.arguments import path_text
+from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.named import place_or_path
 from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsSet, read_sts
@@ -69,14 +70,8 @@ class DevSet:
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
         """The score of an encoder; it is put in evaluation mode."""
         encoder.network.eval()
-        rows: dict[str, int] = {}
-        sides = [
-            (rows.setdefault(pair.first, len(rows)), rows.setdefault(pair.second, len(rows)))
-            for pair in self.pairs.pairs
-        ]
-        vectors = encoder.encode(list(rows))
-        left, right = np.array(sides, dtype=np.intp).T
-        cosines = row_cosines(vectors, left, right)
+        texts, rows = distinct_texts((pair.first, pair.second) for pair in self.pairs.pairs)
+        cosines = row_cosines(encoder.encode(texts), *rows.T)
         gold = np.array([pair.score for pair in self.pairs.pairs])
         return DevScore(
             spearman(gold, cosines).value, spearman_interval(gold, cosines) if interval else None
