@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
@@ -62,6 +64,29 @@ def read_record(raw: bytes | str, kind: type[Record], where: object) -> Record:
         InputError: No JSON, or not what the record holds.
     """
     return as_record(parse_json(raw, where), kind, where)
+
+
+def to_dict(record: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """A dataclass as strict JSON can hold it.
+
+    Nested dataclasses, named tuples and mappings become objects, other tuples become arrays.
+
+    Args:
+        record: An instance of a dataclass.
+        without: Fields of the record itself to leave out.
+    """
+    names = (one.name for one in fields(record) if one.name not in without)
+    return {name: _plain(getattr(record, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return to_dict(value)
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _refuse_constant(name: str) -> NoReturn:

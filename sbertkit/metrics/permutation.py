@@ -1,6 +1,6 @@
 """Two systems on the same queries: is the difference of their means more than chance?"""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,6 @@ class PairedTest(NamedTuple):
     difference: float
     p_value: float
     interval: Interval | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The test as strict JSON can hold it."""
-        interval = None if self.interval is None else self.interval._asdict()
-        return {**self._asdict(), "interval": interval}
 
 
 def paired_permutation(
