@@ -30,7 +30,7 @@ from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.whitening import FITS
 from sbertkit.evaluation.diagnosis import Candidate
 from sbertkit.evaluation.measures import Measures
-from sbertkit.evaluation.top_k import exact_search
+from sbertkit.evaluation.top_k import TopK
 from sbertkit.metrics import spearman, unit_rows
 
 
@@ -127,8 +127,9 @@ class Queries:
             unit_rows(applied(step, grid[pooling])).astype(np.float32)
             for grid in (self._queries, self._documents)
         )
-        found = exact_search(queries, [(self._ids, documents)], 10)
-        run = dict(zip(self._collection.queries, found, strict=True))
+        best = TopK(queries, 10)
+        best.add(self._ids, documents)
+        run = dict(zip(self._collection.queries, best.hits(), strict=True))
         values = self._measures.per_query(self._collection.qrels, run)[_MEASURE]
         return 100 * self._measures.mean(_MEASURE, values)
 
@@ -137,7 +138,7 @@ def labelled_scores(
     encoder: Encoder, found: Diagnosis, corpus: Corpus, root: Path
 ) -> dict[Candidate, float]:
     """What labels say of all that was tried, each step fitted on the texts of the diagnosis."""
-    poolings = list(dict.fromkeys(one.candidate.pooling for one in found.judged))
+    poolings = list(dict.fromkeys(one.candidate.pooling for one in found.candidates))
     labels: Labels
     if corpus.sets:
         files = [(root / f"sts/{name}.tsv", split) for name, split in corpus.sets]
@@ -146,8 +147,8 @@ def labelled_scores(
         labels = Queries(encoder, poolings, root / corpus.place)
     fit = encode_grid(encoder, found.texts, poolings)
     scores = {}
-    for candidate in (one.candidate for one in found.judged):
-        pooling, name = candidate.pooling, candidate.step
+    for candidate in (one.candidate for one in found.candidates):
+        pooling, name = candidate.pooling, candidate.postprocessor
         step = None if name is None else FITS[name](fit[pooling])
         scores[candidate] = labels.score(pooling, step)
     return scores
@@ -162,11 +163,11 @@ def measure(encoder: Encoder, corpus: Corpus, root: Path) -> dict[str, Any]:
     with threadpool_limits(1, user_api="blas"):  # as diagnose does, and for its reason
         scores = labelled_scores(encoder, found, corpus, root)
     best = max(scores, key=lambda candidate: scores[candidate])
-    agreement = spearman([one.score for one in found.judged], list(scores.values()))
+    agreement = spearman([one.score for one in found.candidates], list(scores.values()))
     return {
         "labels": "+".join(name for name, _ in corpus.sets) or _MEASURE,
         "pairs": found.pairs,
-        "tried": len(found.judged),
+        "tried": len(found.candidates),
         "seconds": round(seconds, 1),
         "rank_correlation": agreement.value,
         "labelled": {

@@ -11,38 +11,33 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from measured import VECTORS
 from recording import record
 from sentence_transformers import SentenceTransformer
 
-from sbertkit import Encoder, evaluate_sts
+from sbertkit import Encoded, Encoder, EncodeReport, evaluate_sts
+from sbertkit.encoder.protocols import Kind, RunLike
 from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
 
 SETS = ("stsb", "sts12", "sts13", "sts14", "sick")
 
 
-class _Uncut(NamedTuple):
-    truncated: tuple[int, ...] = ()
-
-
-class _PeerVectors(NamedTuple):
-    vectors: npt.NDArray[np.float32]
-    report: _Uncut = _Uncut()
-
-
 class Peer:
-    """sentence-transformers with its defaults, as `evaluate_sts` asks of an encoder."""
+    """sentence-transformers with its defaults, as an `EncoderLike`."""
 
     def __init__(self) -> None:
         self._model = SentenceTransformer(str(resolve_model(BUNDLED_NAME)))
 
-    def encode_with_report(self, texts: Sequence[str]) -> _PeerVectors:
-        """Its vectors; it does not tell what it cut."""
-        return _PeerVectors(self._model.encode(list(texts)))
+    def encode_with_report(self, texts: Sequence[str], /, *, kind: Kind = "document") -> Encoded:
+        """Its vectors; it has no prompts and does not report truncation."""
+        del kind
+        vectors = self._model.encode(list(texts))
+        return Encoded(vectors, EncodeReport(len(vectors), (), 0, (), (), 0, 0.0, 0.0))
+
+    def start_run(self, *, kind: Kind = "document") -> RunLike:
+        """Not needed for sentence pairs."""
+        raise NotImplementedError
 
 
 def main() -> None:

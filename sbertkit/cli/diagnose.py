@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
     from sbertkit.evaluation import Diagnosis
 
-_SHOWN = 10
+_MAX_CANDIDATES = 10
 
 
 @click.command()
@@ -30,14 +30,16 @@ _SHOWN = 10
     type=click.IntRange(100, 2_000),
     default=2_000,
     show_default=True,
-    help="Texts looked at, drawn at random.",
+    help="Number of texts drawn at random.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of it.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw."
+)
 @click.option(
     "--write",
     "output",
     metavar="DIR",
-    help="Save the encoder as recommended; a model that sbertkit saved there is replaced.",
+    help="Save the recommended encoder; a model that sbertkit saved there is replaced.",
 )
 @read_options
 @json_option
@@ -56,9 +58,9 @@ def diagnose(
 ) -> None:
     """Find the pooling, layer and post-processing that suit an encoder on the texts of CORPUS.
 
-    No labels are needed: a configuration is as good as parts of a text (neighbouring sentences, or
-    the halves of a short one) find each other and their text. The encoder is recommended as it is,
-    unless another configuration is better beyond the interval.
+    No labels are needed: the score of a configuration is how well parts of a text (neighboring
+    sentences, or the halves of a short one) find each other and their text. The current
+    configuration is recommended unless another one is significantly better.
 
     \b
     Example:
@@ -66,7 +68,6 @@ def diagnose(
     """
     from sbertkit.arguments import output_folder
     from sbertkit.encoder.saving import check_model_target, lineage_name, save_encoder
-    from sbertkit.evaluation import configured
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page
 
@@ -86,22 +87,20 @@ def diagnose(
     write_report(report, lambda: diagnosis_page(found, about))
     if folder is not None:
         lineage = {"diagnosis": {"corpus": lineage_name(corpus), "seed": seed, **found.summary()}}
-        save_encoder(
-            configured(encoder, found.recommended.candidate, found.texts), folder, lineage=lineage
-        )
+        save_encoder(found.apply(encoder), folder, lineage=lineage)
     if STANDARD_OUTPUT not in (target, report):
         _print(found, encoder.options.model, corpus, output)
 
 
 def _print(found: "Diagnosis", model: str, corpus: str, output: str | None) -> None:
-    from sbertkit.evaluation.report.diagnosis import advice, candidate_rows
+    from sbertkit.evaluation.report.diagnosis import advice, candidate_table
 
-    columns, rows = candidate_rows(found, _SHOWN)
-    print_table(columns, rows)
+    table = candidate_table(found, _MAX_CANDIDATES)
+    print_table(table.columns, table.rows)
     facts = [
         ("model", model),
         ("corpus", f"{shortened(corpus)}, {len(found.texts):,} of {found.documents:,} texts"),
-        ("pairs", f"{found.pairs:,} texts in two parts: the table is of the half that chose"),
+        ("pairs", f"{found.pairs:,} texts in two parts; the scores are of the selection half"),
         ("advice", advice(found)),
     ]
     if output is not None:

@@ -1,7 +1,7 @@
 """Evaluation of encoders and indexes."""
 
 from sbertkit.evaluation.compare import Comparison, compare_results, compare_runs
-from sbertkit.evaluation.diagnosis import Diagnosis, configured, diagnose
+from sbertkit.evaluation.diagnosis import Diagnosis, diagnose
 from sbertkit.evaluation.index_quality import IndexResult, evaluate_index
 from sbertkit.evaluation.isotropy import IsotropyResult, evaluate_isotropy
 from sbertkit.evaluation.mteb_tasks import MtebResult, evaluate_mteb
@@ -31,7 +31,6 @@ __all__ = [
     "SuiteResult",
     "compare_results",
     "compare_runs",
-    "configured",
     "diagnose",
     "evaluate_index",
     "evaluate_isotropy",

@@ -1,4 +1,4 @@
-"""Two systems on the same judged queries: which is better, and is it more than chance."""
+"""Two systems on the same judged queries: which is better, and is the difference significant."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from sbertkit.errors import InputError
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, PerQuery
 from sbertkit.evaluation.retrieval import RetrievalResult, evaluate_run
 from sbertkit.metrics.permutation import PairedTest, paired_permutation
-from sbertkit.schema import read_record
+from sbertkit.schema import read_record, to_dict
 
-_RESULT_BYTES = 2**28
-"""Limit of a result with the values of each query; a million queries have about 40 MB a measure."""
+_MAX_RESULT_BYTES = 2**28
+"""A result has about 40 MB per measure for a million queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Comparison:
     """Two systems side by side.
 
     Attributes:
-        queries: How many queries both were measured on.
-        first: Means of the one, by measure.
-        second: Means of the other.
-        tests: Difference (first less second), p-value and interval, by measure.
+        queries: Number of queries.
+        first: Means of the first system, by measure.
+        second: Means of the second system.
+        tests: Difference (first minus second), p-value and interval, by measure.
     """
 
     queries: int
@@ -37,12 +37,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as strict JSON can hold it."""
-        return {
-            "queries": self.queries,
-            "first": dict(self.first),
-            "second": dict(self.second),
-            "tests": {name: test.to_dict() for name, test in self.tests.items()},
-        }
+        return to_dict(self)
 
 
 def compare_runs(
@@ -54,21 +49,22 @@ def compare_runs(
     exclude_self: bool = False,
     missing_as_zero: bool = False,
 ) -> Comparison:
-    """Both runs over the same judged queries; other arguments are those of `evaluate_run`.
+    """Compares two runs over the same judged queries.
 
     Args:
-        first: One system's run.
-        second: The other's.
-        qrels: Judgements.
-        measures: As ir-measures spells them.
-        exclude_self: Leave out documents that have the query's own id.
-        missing_as_zero: Count a query that one run alone answers as one without hits in the other.
+        first: A run, as for `evaluate_run`.
+        second: Another run.
+        qrels: Their qrels, as for `evaluate_run`.
+        measures: Measures by ir-measures' names.
+        exclude_self: Exclude documents with the query's own id.
+        missing_as_zero: Count a query that only one run answers as 0 for the other.
 
     Raises:
-        InputError: As `evaluate_run`; or the runs answer different queries, so that a difference
-            would be one of queries.
+        InputError: As `evaluate_run`; or the runs answer different queries.
     """
-    grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else qrels  # once: a pipe
+    grades = (
+        read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else qrels
+    )  # read once: it may be a pipe
     results = [
         evaluate_run(run, grades, measures=measures, exclude_self=exclude_self)
         for run in (first, second)
@@ -82,25 +78,25 @@ def compare_results(
     *,
     missing_as_zero: bool = False,
 ) -> Comparison:
-    """Two results over the same judged queries, by the measures that both have.
+    """Compares two results over the same judged queries, by the measures that both have.
 
     Args:
-        first: A result, or a file with one as JSON.
-        second: The other.
+        first: A result, or a JSON file with one.
+        second: Another result.
         missing_as_zero: See `compare_runs`.
 
     Raises:
-        InputError: A file that holds no such result, different queries, or no measure in common.
+        InputError: A file without such a result, different queries, or no measure in common.
         MissingFile: A file does not exist.
     """
-    one, other = _measured(first), _measured(second)
-    _check_same(set(one.queries), set(other.queries), "were measured on")
+    one, other = _scores(first), _scores(second)
+    _check_same(set(one.queries), set(other.queries), "were evaluated on")
     if not missing_as_zero:
         _check_same(
             set(one.queries) - one.unanswered,
             set(other.queries) - other.unanswered,
             "answered",
-            "; pass missing_as_zero (--missing-as-zero) to count those as nothing found",
+            "; pass missing_as_zero (--missing-as-zero) to count them as 0",
         )
     names = [name for name in one.per_query if name in other.per_query]
     if not names:
@@ -123,8 +119,8 @@ def compare_results(
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
-    """What a comparison needs of a result."""
+class _Scores:
+    """The parts of a result that are compared."""
 
     means: Mapping[str, float]
     per_query: PerQuery | Mapping[str, Mapping[str, float]]
@@ -135,47 +131,47 @@ class _Measured:
         return list(next(iter(self.per_query.values())))
 
 
-def _measured(result: RetrievalResult | str | os.PathLike[str]) -> _Measured:
+def _scores(result: RetrievalResult | str | os.PathLike[str]) -> _Scores:
     if isinstance(result, RetrievalResult):
-        return _Measured(result.measures, result.per_query, frozenset(result.without_hits))
+        return _Scores(result.measures, result.per_query, frozenset(result.without_hits))
     name = source_name(path_text(result))
     with open_bytes(result) as stream:
-        content = stream.read(_RESULT_BYTES + 1)
-    if len(content) > _RESULT_BYTES:
-        raise InputError(f"{name}: expected a result of at most {_RESULT_BYTES:,} bytes")
+        content = stream.read(_MAX_RESULT_BYTES + 1)
+    if len(content) > _MAX_RESULT_BYTES:
+        raise InputError(f"{name}: expected a result of at most {_MAX_RESULT_BYTES:,} bytes")
     try:
         return _from_json(content, name)
     except InputError as error:
         raise InputError(
             f"{name}: expected a retrieval result as --json writes it, found something else "
-            f"({error}); for run files give their judgements (--qrels)"
+            f"({error}); for run files pass their qrels (--qrels)"
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """What is read of a result."""
+class _ResultFile:
+    """The fields of a result file that are read."""
 
     measures: dict[str, float]
     per_query: dict[str, dict[str, float]]
     without_hits: list[str]
 
 
-def _from_json(content: bytes, name: str) -> _Measured:
-    result = read_record(content, _Written, name)
+def _from_json(content: bytes, name: str) -> _Scores:
+    result = read_record(content, _ResultFile, name)
     if not result.measures.keys() <= result.per_query.keys():
-        raise InputError("a measure without its values for the queries")
+        raise InputError("a measure without values per query")
     per_query = {measure: result.per_query[measure] for measure in result.measures}
     queries = {frozenset(values) for values in per_query.values()}
     if len(queries) != 1 or not next(iter(queries)):
-        raise InputError("measures over different queries, or over none")
-    return _Measured(result.measures, per_query, frozenset(result.without_hits))
+        raise InputError("measures over different queries, or none")
+    return _Scores(result.measures, per_query, frozenset(result.without_hits))
 
 
 def _check_same(first: set[str], second: set[str], verb: str, hint: str = "") -> None:
     for only, which in ((first - second, "first"), (second - first, "second")):
         if only:
             raise InputError(
-                f"the systems {verb} different queries: {len(only):,} are in the {which} alone, "
-                f"such as {printable(min(only), 40)!r}; compare them over the same queries{hint}"
+                f"the systems {verb} different queries: {len(only):,} are only in the {which}, "
+                f"such as {printable(min(only), 40)!r}; compare them on the same queries{hint}"
             )

@@ -1,9 +1,9 @@
-"""What a kind of index costs: hits lost against exhaustive search, time, and bytes."""
+"""What approximate search costs and saves: recall against exact search, latency, bytes."""
 
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,47 +17,48 @@ from sbertkit.evaluation.retrieval import evaluate_run
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.progress import Advance, track
 from sbertkit.retrieval import Hit, SearchIndex
+from sbertkit.schema import to_dict
 
-DEFAULT_MEASURES = ("nDCG@10",)
+INDEX_MEASURES = ("nDCG@10",)
 _WARM_UP = 10
-"""Searches before the clock counts."""
+"""Searches before latency is measured."""
 _EQUAL = 1e-6
-"""Cosines that differ by less are equal: which of their documents is found does not count."""
+"""Cosines that differ by less are equal: it does not matter which of the documents is found."""
 _PERCENTILES = (50, 95, 99)
 
 
 class Latency(NamedTuple):
-    """Percentiles of the milliseconds that one query takes, its encoding left out."""
+    """Percentiles of the milliseconds per query, without encoding it."""
 
     p50: float
     p95: float
     p99: float
 
 
-class Loss(NamedTuple):
-    """A measure with exhaustive search, with the index, and the difference."""
+class MeasureDrop(NamedTuple):
+    """A measure with exact search, with the index, and the difference."""
 
     exact: float
-    found: float
-    lost: float
+    approximate: float
+    drop: float
 
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """What a kind of index costs, apart from what its encoder costs.
+    """An index compared with exact search over its vectors; the encoder's quality does not count.
 
     Attributes:
-        kind: Of the index.
-        documents: How many it has.
-        k: How many hits a query is to have.
-        queries: How many queries were searched.
+        kind: Kind of the index.
+        documents: Number of documents.
+        k: Number of hits per query.
+        queries: Number of queries searched.
         recall: Share of the `k` best documents that the index finds, the mean over the queries.
-        interval: Its 95 % bootstrap interval over the queries.
-        worst: The least share of a query.
-        latency: Of the index, one query after another.
-        exact_latency: Of exhaustive search over the same vectors.
-        bytes_a_vector: Bytes of the stored vectors and of the index over them, for a document.
-        measures: By name what judgements say of both, where there are any.
+        interval: 95 % bootstrap interval of `recall` over the queries.
+        min_recall: The lowest share of a query.
+        latency: Latency of the index, one query after another.
+        exact_latency: Latency of exact search over the same vectors.
+        bytes_per_vector: Size of the stored ``vectors`` and of the ``index`` over them.
+        measures: Retrieval measures of both, by name, where queries are judged.
     """
 
     kind: str
@@ -66,54 +67,42 @@ class IndexResult:
     queries: int
     recall: float
     interval: Interval | None
-    worst: float
+    min_recall: float
     latency: Latency
     exact_latency: Latency
-    bytes_a_vector: Mapping[str, float]
-    measures: Mapping[str, Loss] | None
+    bytes_per_vector: Mapping[str, float]
+    measures: Mapping[str, MeasureDrop] | None
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it."""
-        parts = {
-            "interval": self.interval,
-            "latency": self.latency,
-            "exact_latency": self.exact_latency,
-        }
-        return {
-            **asdict(self),
-            **{name: None if part is None else part._asdict() for name, part in parts.items()},
-            "bytes_a_vector": dict(self.bytes_a_vector),
-            "measures": None
-            if self.measures is None
-            else {name: loss._asdict() for name, loss in self.measures.items()},
-        }
+        return to_dict(self)
 
 
 def evaluate_index(
     index: SearchIndex,
-    folder: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
     *,
     k: int = 10,
     queries: int = 1_000,
     split: str = "test",
-    measures: Sequence[str] = DEFAULT_MEASURES,
+    measures: Sequence[str] = INDEX_MEASURES,
     seed: int = 0,
     progress: bool = False,
 ) -> IndexResult:
-    """Compares the hits of an index with those of exhaustive search over its stored vectors.
+    """Compares the hits of an index with those of exact search over its stored vectors.
 
-    Without judgements the queries are stored vectors drawn at random, each without its own
-    document. With a collection they are its judged queries, and the documents found are measured,
-    too; documents with the query's own id are left out.
+    Without `data` the queries are stored vectors drawn at random, each without its own document.
+    With a collection they are its judged queries, and the hits are scored with `measures`, too;
+    documents with the query's own id are excluded.
 
     Args:
         index: An opened index.
-        folder: A collection in BEIR's layout, whose corpus the index holds.
-        k: How many hits a query is to have.
-        queries: How many stored vectors are drawn.
-        split: Of the collection's judgements.
-        measures: Of the collection, as ir-measures spells them.
-        seed: Of the draw.
+        data: A collection in BEIR's layout, whose corpus the index holds.
+        k: Number of hits per query.
+        queries: Number of stored vectors drawn.
+        split: Split of the collection's qrels.
+        measures: Measures by ir-measures' names.
+        seed: Seed of the draw.
         progress: Show progress on standard error.
 
     Raises:
@@ -127,12 +116,12 @@ def evaluate_index(
     if not len(index):
         raise InputError(f"the index {index.path} has no documents to evaluate; add some")
     collection = None
-    if folder is None:
+    if data is None:
         ids, vectors = index.sample(queries, seed)
     else:
         wanted = Measures(measures)
         k = max(k, wanted.cutoff)
-        collection = read_collection(folder, split)
+        collection = read_collection(data, split)
         wanted.check_grades(collection.qrels)  # before anything is encoded
         ids = list(collection.queries)
         vectors = index.encoder.encode(list(collection.queries.values()), kind="query")
@@ -150,16 +139,16 @@ def evaluate_index(
         queries=len(ids),
         recall=float(recalls.mean()),
         interval=bootstrap_interval(lambda rows: float(rows.mean()), recalls),
-        worst=float(recalls.min()),
+        min_recall=float(recalls.min()),
         latency=found.latency,
         exact_latency=best.latency,
-        bytes_a_vector={
+        bytes_per_vector={
             part: round(sizes.get(name, 0) / len(index), 1)
             for part, name in (("vectors", "vectors.npy"), ("index", "index.faiss"))
         },
         measures=None
         if collection is None
-        else _losses(ids, found.hits, best.hits, collection, measures),
+        else _drops(ids, found.hits, best.hits, collection, measures),
     )
 
 
@@ -183,11 +172,11 @@ def _search(
         index.search(vector, k + 1, exact=exact)
     hits = []
     seconds = []
-    for own, vector in zip(ids, vectors, strict=True):
+    for query, vector in zip(ids, vectors, strict=True):
         start = time.perf_counter()
         found = index.search(vector, k + 1, exact=exact)
         seconds.append(time.perf_counter() - start)
-        hits.append([hit for hit in found if hit.id != own][:k])
+        hits.append([hit for hit in found if hit.id != query][:k])
         advance(1)
     percentiles = np.percentile(seconds, _PERCENTILES) * 1_000
     return _Found(hits, Latency(*(round(float(value), 3) for value in percentiles)))
@@ -197,17 +186,17 @@ def _recall(found: Sequence[Hit], best: Sequence[Hit]) -> float:
     """The share of the best that was found; another document of the same score is as good."""
     if not best:
         return 1.0
-    least = best[-1].score - _EQUAL
-    return sum(hit.score >= least for hit in found) / len(best)
+    min_score = best[-1].score - _EQUAL
+    return sum(hit.score >= min_score for hit in found) / len(best)
 
 
-def _losses(
+def _drops(
     ids: Sequence[str],
     found: Sequence[Sequence[Hit]],
     best: Sequence[Sequence[Hit]],
     collection: Collection,
     measures: Sequence[str],
-) -> dict[str, Loss]:
+) -> dict[str, MeasureDrop]:
     exact, indexed = (
         evaluate_run(
             {
@@ -220,5 +209,6 @@ def _losses(
         for hits in (best, found)
     )
     return {
-        name: Loss(exact[name], indexed[name], exact[name] - indexed[name]) for name in measures
+        name: MeasureDrop(exact[name], indexed[name], exact[name] - indexed[name])
+        for name in measures
     }

@@ -1,8 +1,8 @@
 """How evenly an encoder's vectors use their space, measured on unlabelled texts."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,23 +27,47 @@ from sbertkit.metrics import (
     unit_rows,
     variance_shares,
 )
+from sbertkit.schema import to_dict
 
 _DEFAULT = ReadOptions()
+
 Rows = npt.NDArray[np.floating]
 
 SAMPLE = 2_000
-"""Texts looked at, unless asked for otherwise."""
+"""Default number of texts in the sample."""
 COMPONENTS = 10
 BINS = 40
-_LEAST_COUNT = 5
+_MIN_COUNT = 5
 """Tokens that are rarer in the sample say nothing about frequency."""
-_LEAST_TEXTS = 2
+_MIN_TEXTS = 2
 _PAIRS = 20_000
+_CHUNK = 4_096
+
+
+class _Embedded(NamedTuple):
+    """What a measure is computed from.
+
+    Attributes:
+        vectors: Vectors of the texts, (n, dim).
+        halves: Vectors of the first and second halves of texts in turn, (2 m, dim).
+        seed: Seed of random draws.
+    """
+
+    vectors: Rows
+    halves: Rows
+    seed: int
+
+
+def _measure(title: str, compute: Callable[[_Embedded], object]) -> Any:
+    """Metadata of a field of `Space`: its title in tables, and what computes it."""
+    return {"title": title, "compute": compute}
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
     """How vectors lie in their space; None where a measure is undefined.
+
+    Each field is a measure with its title and function; results, tables and reports walk them.
 
     Attributes:
         random_cosine: Mean cosine of two texts.
@@ -51,23 +75,48 @@ class Space:
         random_distance: Mean Euclidean distance of two texts.
         uniformity: Log of the mean Gaussian potential of two texts (Wang & Isola 2020).
         alignment: Mean squared distance of both halves of a text, scaled to length 1.
-        effective_rank: How many directions they spread over (Roy & Vetterli 2007).
+        effective_rank: Number of directions that they spread over (Roy & Vetterli 2007).
         isoscore: How evenly the variance fills the dimensions, 0 to 1 (Rudman et al. 2022).
         variance_shares: Shares of the variance along the strongest principal components.
         norm: Mean length of a vector.
         norm_deviation: Standard deviation of the lengths.
     """
 
-    random_cosine: float | None
-    random_dot: float | None
-    random_distance: float | None
-    uniformity: float | None
-    alignment: float | None
-    effective_rank: float | None
-    isoscore: float | None
-    variance_shares: tuple[float, ...] | None
-    norm: float
-    norm_deviation: float
+    random_cosine: float | None = field(
+        metadata=_measure(
+            "cosine of random pairs", lambda of: mean_random_cosine(of.vectors, seed=of.seed)
+        )
+    )
+    random_dot: float | None = field(
+        metadata=_measure("dot product of random pairs", lambda of: _mean_dot(of.vectors))
+    )
+    random_distance: float | None = field(
+        metadata=_measure(
+            "distance of random pairs", lambda of: _mean_distance(of.vectors, of.seed)
+        )
+    )
+    uniformity: float | None = field(
+        metadata=_measure(
+            "uniformity (lower is more even)", lambda of: uniformity(of.vectors, seed=of.seed)
+        )
+    )
+    alignment: float | None = field(
+        metadata=_measure(
+            "alignment of halves (lower is closer)",
+            lambda of: alignment(of.halves[::2], of.halves[1::2]) if len(of.halves) else None,
+        )
+    )
+    effective_rank: float | None = field(
+        metadata=_measure("effective rank", lambda of: effective_rank(of.vectors))
+    )
+    isoscore: float | None = field(metadata=_measure("IsoScore", lambda of: isoscore(of.vectors)))
+    norm: float = field(metadata=_measure("mean length", lambda of: float(_norms(of).mean())))
+    norm_deviation: float = field(
+        metadata=_measure("deviation of lengths", lambda of: float(_norms(of).std()))
+    )
+    variance_shares: tuple[float, ...] | None = field(
+        metadata=_measure("variance of the first", lambda of: _variance_shares(of.vectors))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +124,14 @@ class Frequency:
     """Rank correlations with frequency in the corpus; None where undefined, as for equal lengths.
 
     Attributes:
-        items: How many tokens or texts.
-        norm: Of the length of a vector.
-        centre: Of its distance from the mean vector.
+        items: Number of tokens or texts.
+        norm: Correlation of the length of a vector.
+        center: Correlation of its distance from the mean vector.
     """
 
     items: int
     norm: float | None
-    centre: float | None
+    center: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +139,12 @@ class IsotropyResult:
     """The space of an encoder on a sample of texts.
 
     Attributes:
-        texts: How many were looked at.
-        documents: How many the corpus has.
+        texts: Number of texts in the sample.
+        documents: Number of documents in the corpus.
         before: The vectors before normalization.
         after: The vectors scaled to length 1.
         histogram: Counts of cosines of random pairs, in 40 equal bins from -1 to 1.
-        frequency: What length and place have to do with frequency, by ``input tokens`` (rows of
+        frequency: How length and position correlate with frequency, for ``input tokens`` (rows of
             the embedding table), ``output tokens`` (means in the last layer) and ``texts`` (by the
             mean log frequency of their tokens), each also ``... after normalization``.
         layers: Mean cosine of random pairs by layer, from 0 for the embeddings.
@@ -111,16 +160,7 @@ class IsotropyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it."""
-        content = asdict(self)
-        for side in ("before", "after"):
-            shares = content[side]["variance_shares"]
-            content[side]["variance_shares"] = None if shares is None else list(shares)
-        return {
-            **content,
-            "histogram": list(self.histogram),
-            "frequency": {name: asdict(found) for name, found in self.frequency.items()},
-            "layers": list(self.layers),
-        }
+        return to_dict(self)
 
 
 def evaluate_isotropy(
@@ -135,10 +175,10 @@ def evaluate_isotropy(
     """The isotropy of an encoder's vectors on texts drawn from a corpus.
 
     Args:
-        encoder: Gives the vectors.
+        encoder: The encoder to evaluate.
         corpus: A path for `read_corpus`, or an iterable of texts or documents.
-        sample: How many texts are drawn at most.
-        seed: Of the draws.
+        sample: Maximum number of texts drawn.
+        seed: Seed of random draws.
         read: How a path is read.
         progress: Show progress on standard error.
 
@@ -150,82 +190,82 @@ def evaluate_isotropy(
     if not isinstance(encoder, Encoder):
         raise InputTypeError(f"expected an Encoder, found {type(encoder).__name__}")
     drawn = sample_texts(corpus, sample, seed=seed, read=read)
-    if len(drawn.texts) < _LEAST_TEXTS:
+    if len(drawn.texts) < _MIN_TEXTS:
         raise InputError("expected at least two different texts, found one; give more text")
-    return _measure(encoder, drawn, seed, progress=progress)
+    return _evaluate(encoder, drawn, seed, progress=progress)
 
 
-def _measure(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> IsotropyResult:
+def _evaluate(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> IsotropyResult:
     texts = list(drawn.texts)
     pairs = all_halves(texts)
-    own = encoder.network.pooling
-    layered = "mean" if KINDS[own.name].first_and_last else own.name
+    declared = encoder.network.pooling
+    layered = "mean" if KINDS[declared.name].first_and_last else declared.name
     layers = [Pooling(layered, (layer,)) for layer in range(encoder.transformer.layer_count + 1)]
-    grid = encode_grid(encoder, texts, [own, *layers], progress=progress)
-    parts = encode_grid(encoder, [part for pair in pairs for part in pair], [own])[own]
-    vectors = grid[own]
+    grid = encode_grid(encoder, texts, [declared, *layers], progress=progress)
+    halves = encode_grid(encoder, [half for pair in pairs for half in pair], [declared])[declared]
+    vectors = grid[declared]
     tokens = token_vectors(encoder, texts)
     cosines = row_cosines(vectors, *_random_pairs(len(vectors), seed))
     counts, _ = np.histogram(cosines, bins=BINS, range=(-1.0, 1.0))
     return IsotropyResult(
         texts=len(texts),
         documents=drawn.documents,
-        before=_space(vectors, parts, seed),
-        after=_space(unit_rows(vectors), unit_rows(parts), seed),
+        before=_space(_Embedded(vectors, halves, seed)),
+        after=_space(_Embedded(unit_rows(vectors), unit_rows(halves), seed)),
         histogram=tuple(int(count) for count in counts),
         frequency=_frequencies(vectors, tokens),
         layers=tuple(mean_random_cosine(grid[layer], seed=seed) for layer in layers),
     )
 
 
-def _space(vectors: Rows, parts: Rows, seed: int) -> Space:
-    """What is to be said of vectors; `parts` are the halves, first and second in turn."""
-    rows = vectors.astype(np.float64)
-    norms = np.linalg.norm(rows, axis=1)
-    count = len(rows)
-    # Over all pairs of different rows, from sums alone.
-    total = rows.sum(axis=0)
-    squares = float((norms**2).sum())
-    dot = (float(total @ total) - squares) / (count * (count - 1))
+def _space(embedded: _Embedded) -> Space:
+    measures = {one.name: one.metadata["compute"](embedded) for one in fields(Space)}
+    return Space(**measures)
+
+
+def _norms(embedded: _Embedded) -> npt.NDArray[np.float64]:
+    norms: npt.NDArray[np.float64] = np.linalg.norm(embedded.vectors.astype(np.float64), axis=1)
+    return norms
+
+
+def _variance_shares(vectors: Rows) -> tuple[float, ...] | None:
     shares = variance_shares(vectors, COMPONENTS)
-    return Space(
-        random_cosine=mean_random_cosine(vectors, seed=seed),
-        random_dot=dot,
-        random_distance=_mean_distance(rows, seed),
-        uniformity=uniformity(vectors, seed=seed),
-        alignment=alignment(parts[::2], parts[1::2]) if len(parts) else None,
-        effective_rank=effective_rank(vectors),
-        isoscore=isoscore(vectors),
-        variance_shares=None if shares is None else tuple(shares),
-        norm=float(norms.mean()),
-        norm_deviation=float(norms.std()),
-    )
+    return None if shares is None else tuple(shares)
+
+
+def _mean_dot(vectors: Rows) -> float:
+    """The mean dot product over all pairs of different rows, from sums alone."""
+    rows = vectors.astype(np.float64)
+    total = rows.sum(axis=0)
+    squares = float((np.linalg.norm(rows, axis=1) ** 2).sum())
+    return (float(total @ total) - squares) / (len(rows) * (len(rows) - 1))
 
 
 def _random_pairs(rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Rows of two different texts, so many times."""
+    """Rows of two different texts, drawn with replacement."""
     random = np.random.default_rng(seed)
     left = random.integers(rows, size=_PAIRS)
     right = (left + 1 + random.integers(rows - 1, size=_PAIRS)) % rows
     return left, right
 
 
-def _mean_distance(rows: npt.NDArray[np.float64], seed: int) -> float:
+def _mean_distance(vectors: Rows, seed: int) -> float:
+    rows = vectors.astype(np.float64)
     left, right = _random_pairs(len(rows), seed)
     total = 0.0
-    for start in range(0, len(left), 4_096):
-        part = slice(start, start + 4_096)
+    for start in range(0, len(left), _CHUNK):
+        part = slice(start, start + _CHUNK)
         total += float(np.linalg.norm(rows[left[part]] - rows[right[part]], axis=1).sum())
     return total / len(left)
 
 
 def _frequencies(vectors: Vectors, tokens: TokenVectors) -> dict[str, Frequency]:
-    common = tokens.counts >= _LEAST_COUNT
-    worded = ~np.isnan(tokens.text_frequency)
+    common = tokens.counts >= _MIN_COUNT
+    with_tokens = ~np.isnan(tokens.text_frequency)
     items = {
         "input tokens": (tokens.inputs[common], np.log(tokens.counts[common])),
         "output tokens": (tokens.outputs[common], np.log(tokens.counts[common])),
-        "texts": (vectors[worded], tokens.text_frequency[worded]),
+        "texts": (vectors[with_tokens], tokens.text_frequency[with_tokens]),
     }
     found = {}
     for name, (rows, frequency) in items.items():
@@ -235,8 +275,8 @@ def _frequencies(vectors: Vectors, tokens: TokenVectors) -> dict[str, Frequency]
 
 
 def _frequency(rows: Rows, frequency: npt.NDArray[np.float64], *, unit: bool = False) -> Frequency:
-    """Rank correlations; lengths that normalization made equal correlate with nothing."""
-    if len(rows) < _LEAST_TEXTS:
+    """Rank correlations; None for lengths that normalization made equal."""
+    if len(rows) < _MIN_TEXTS:
         return Frequency(len(rows), None, None)
     wide = rows.astype(np.float64)
     distances = np.linalg.norm(wide - wide.mean(axis=0), axis=1)

@@ -8,14 +8,14 @@ from sbertkit.data.retrieval import Qrels, Run
 from sbertkit.data.retrieval.judgements import MAX_GRADE
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
-from sbertkit.errors import InputError, InputTypeError, MissingDependency
+from sbertkit.errors import InputError, InputTypeError
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10", "Success@10")
 
 _MAX_CUTOFF = 10**6
-_BOUNDS = {"cutoff": ("cut-off", _MAX_CUTOFF), "rel": ("least grade", MAX_GRADE)}
-"""What parameters are called, and their largest values; beyond them trec_eval's code may end the
-process, as it does below 1."""
+_BOUNDS = {"cutoff": ("cut-off", _MAX_CUTOFF), "rel": ("minimum grade", MAX_GRADE)}
+"""Names of parameters and their maximum; beyond it, and below 1, trec_eval's code may end the
+process."""
 _TRIAL_QRELS = {query: {"1": 2, "2": 0} for query in "12345"}
 _TRIAL_RUN = {
     "1": {"1": -1.0, "2": -2.0},
@@ -23,24 +23,22 @@ _TRIAL_RUN = {
     "3": {"2": -1.0},
     "4": {"3": -1.0, "1": -2.0},
 }
-_GDEVAL_GRADE = 4
-"""Largest grade of gdeval.pl, TREC's script for ERR and exponential gains."""
+_MAX_GDEVAL_GRADE = 4
+"""Maximum grade of gdeval.pl, TREC's script for ERR and exponential gains."""
 
 PerQuery = dict[str, dict[str, float]]
 """Values by measure and query id."""
 
 
 class Measures:
-    """Measures made ready by their names.
+    """Measures by their names.
 
     Args:
-        names: As ir-measures spells them: ``nDCG@10``, ``AP``, ``AP(rel=2)@100``, ``RR@10``.
+        names: Names of ir-measures: ``nDCG@10``, ``AP``, ``AP(rel=2)@100``, ``RR@10``.
 
     Raises:
-        InputError: A name that is none, one that nothing installed here computes for some queries
-            by way of trial, or one twice.
+        InputError: An unknown name, one that no installed program can compute, or a duplicate.
         InputTypeError: Not a list of names.
-        MissingDependency: ir-measures is not installed.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -48,52 +46,53 @@ class Measures:
             raise InputTypeError(f"measures must be a list of names, found {names!r}")
         if not names:
             raise InputError(f"expected measures such as {', '.join(DEFAULT_MEASURES)}, found none")
-        library = _library()
-        self._by_name = {name: _parse(library, name) for name in names}
+        import ir_measures
+
+        self._library: Any = ir_measures
+        self._by_name = {name: _parse(ir_measures, name) for name in names}
         if len({repr(measure) for measure in self._by_name.values()}) < len(names):
             raise InputError(f"measures must be distinct, found {', '.join(names)}")
-        self._library = library
         for name, measure in self._by_name.items():
             self._try(name, measure)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names as they were given."""
+        """The names as given."""
         return tuple(self._by_name)
 
     @property
     def cutoff(self) -> int:
-        """The deepest cut-off: so many documents of a query are looked at; 0 where none has one."""
+        """The largest cut-off, 0 if no measure has one."""
         cuts = (measure.params.get("cutoff") for measure in self._by_name.values())
         return max((int(cut) for cut in cuts if cut is not None), default=0)
 
     def check_grades(self, qrels: Qrels) -> None:
-        """Nothing, if the measures can be computed from these grades.
+        """Checks that the measures can be computed from these grades.
 
         Raises:
-            InputError: A grade is above what the script for ERR takes.
+            InputError: A grade is too high for the script that computes ERR.
         """
         largest = max((max(judged.values(), default=0) for judged in qrels.values()), default=0)
         by_name = self._by_name.items()
         names = [name for name, measure in by_name if _is_gdeval(self._library, measure)]
-        if names and largest > _GDEVAL_GRADE:
+        if names and largest > _MAX_GDEVAL_GRADE:
             raise InputError(
-                f"{', '.join(names)}: expected grades up to {_GDEVAL_GRADE}, as TREC's script for "
-                f"it has them, found {largest}; leave the measure out"
+                f"{', '.join(names)}: expected grades up to {_MAX_GDEVAL_GRADE}, the maximum of "
+                f"TREC's script for it, found {largest}; leave the measure out"
             )
 
     def per_query(self, qrels: Qrels, run: Run) -> PerQuery:
         """Values by measure for every query of `qrels`; one without hits has the measure's zero.
 
-        Documents are ordered by score, equal scores by document id, both descending, as trec_eval
-        does; scores are compared in double precision, as its version 10 does. Grades below 0 count
-        as not judged.
+        Documents are ordered by score, equal scores by document id, both descending, as in
+        trec_eval; scores are compared in double precision, as in its version 10. Grades below 0
+        count as not judged.
 
         Raises:
             InputError: See `check_grades`.
         """
         self.check_grades(qrels)
-        # Numbers in the place of ids: some measures go through files with blanks between columns.
+        # Numbers instead of ids: some measures use files with blanks between columns.
         queries = {query: str(number) for number, query in enumerate(qrels, 1)}
         documents: dict[str, str] = {}
         grades = {
@@ -107,7 +106,7 @@ class Measures:
         placed = {
             queries[query]: {
                 documents.setdefault(document, str(len(documents))): float(-place)
-                for place, document in enumerate(ranked(run[query]))  # distinct: nothing is a tie
+                for place, document in enumerate(ranked(run[query]))  # distinct, so without ties
             }
             for query in qrels
             if run.get(query)
@@ -129,10 +128,10 @@ class Measures:
         return found
 
     def _try(self, name: str, measure: Any) -> None:
-        """Refuses a measure whose computation fails, before anybody has worked for it.
+        """Refuses a measure whose computation fails, before anything is encoded.
 
         Raises:
-            InputError: It does.
+            InputError: It fails for some queries made up for the trial.
         """
         try:
             values = self._calculate([measure], _TRIAL_QRELS, _TRIAL_RUN)[measure]
@@ -145,21 +144,11 @@ class Measures:
             raise InputError(f"measure {printable(name)!r} has no finite value; leave it out")
 
     def mean(self, name: str, values: Mapping[str, float]) -> float:
-        """What the values of a measure come to over queries: their mean, or sum for counts."""
+        """The mean of a measure's values over queries, or their sum for counts."""
         aggregate = self._by_name[name].aggregator()
         for value in values.values():
             aggregate.add(value)
         return float(aggregate.result())
-
-
-def _library() -> Any:
-    try:
-        import ir_measures
-    except ImportError as error:
-        raise MissingDependency(
-            "retrieval measures need the package ir-measures: pip install ir-measures"
-        ) from error
-    return ir_measures
 
 
 def _parse(library: Any, name: str) -> Any:
@@ -178,13 +167,13 @@ def _parse(library: Any, name: str) -> Any:
             )
         if value is not None and value > largest:
             raise InputError(
-                f"measure {printable(name)!r}: expected a {meaning} of {largest:,} at most"
+                f"measure {printable(name)!r}: expected a {meaning} of at most {largest:,}"
             )
     return measure
 
 
 def _is_gdeval(library: Any, measure: Any) -> bool:
-    """Whether the script that is used for want of all other programs computes a measure."""
+    """Whether gdeval.pl, the fallback of ir-measures, computes a measure."""
     usable = (
         provider
         for provider in library.DefaultPipeline.providers
@@ -204,5 +193,5 @@ def _unknown(library: Any, name: str) -> str:
     )
     return (
         f"unknown measure {printable(name)!r}; known are {', '.join(known)}, with a cut-off as in "
-        "nDCG@10, and a least grade as in P(rel=2)@10"
+        "nDCG@10, and a minimum grade as in P(rel=2)@10"
     )

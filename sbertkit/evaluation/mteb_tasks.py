@@ -1,8 +1,8 @@
-"""Tasks of the mteb package, run unchanged with an encoder of ours."""
+"""Tasks of the mteb package, run unchanged with an `Encoder`."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,20 +12,21 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.text import printable
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, MissingDependency
+from sbertkit.schema import to_dict
 from sbertkit.storage import storage_errors
 
 
 @dataclass(frozen=True, slots=True)
 class MtebResult:
-    """What an encoder reached on tasks of mteb.
+    """The scores of an encoder on tasks of mteb.
 
     Attributes:
-        model: The encoder's name.
-        fingerprint: The encoder's.
-        version: That of mteb.
+        model: Name of the encoder.
+        fingerprint: Fingerprint of the encoder.
+        version: Version of mteb.
         scores: The main score of each task, as mteb scales it.
-        measures: What it is, by task.
-        failed: Why tasks gave no score.
+        measures: Name of the main score, by task.
+        failed: Why tasks failed, by name.
     """
 
     model: str
@@ -37,7 +38,7 @@ class MtebResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it."""
-        return asdict(self)
+        return to_dict(self)
 
 
 def evaluate_mteb(
@@ -50,13 +51,13 @@ def evaluate_mteb(
     """The main scores of an encoder on tasks of mteb; those in the folder are not run again.
 
     Args:
-        encoder: What is measured. Prompts are its own: the query's for what mteb calls a query.
+        encoder: The encoder to evaluate; its query prompt is used for what mteb calls a query.
         tasks: Names of tasks, or tasks.
-        folder: Where mteb keeps its results.
+        folder: Folder for mteb's results.
         progress: Show mteb's progress.
 
     Raises:
-        InputError: An unknown task, or no task gave a score.
+        InputError: An unknown task, or all tasks failed.
         InputTypeError: Not a list of tasks.
         MissingDependency: mteb is not installed.
         StorageError: The folder cannot be written.
@@ -94,11 +95,7 @@ def evaluate_mteb(
 
 
 class _Adapter:
-    """An encoder as mteb wants it.
-
-    Args:
-        encoder: Of ours.
-    """
+    """The interface that mteb expects of an encoder."""
 
     def __init__(self, encoder: Encoder) -> None:
         from mteb import similarity_functions
@@ -127,9 +124,9 @@ class _Adapter:
         prompt_type: Any = None,
         **_about: Any,
     ) -> Vectors:
-        """Vectors (n, dim) of the texts in batches; what mteb tells of its task changes nothing."""
+        """Vectors (n, dim) of the texts in batches; mteb's other arguments are ignored."""
         texts = [text for batch in inputs for text in batch["text"]]
-        # A blank query is refused only where a prompt makes queries something else than texts.
+        # Without a query prompt blank queries are accepted, since they are encoded as documents.
         asks = prompt_type is not None and prompt_type.value == "query"
         prompted = asks and bool(self._encoder.prompts.query)
         return self._encoder.encode(texts, kind="query" if prompted else "document")

@@ -1,17 +1,16 @@
-"""How well a system finds what people judged relevant."""
+"""How well an encoder, an index or a run finds the relevant documents."""
 
 import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sbertkit.arguments import whole_number
-from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadReport, read_corpus
 from sbertkit.data.retrieval import (
     Collection,
@@ -25,53 +24,37 @@ from sbertkit.data.retrieval import (
 )
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
+from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 from sbertkit.evaluation.top_k import TopK
+from sbertkit.formatting import listed
 from sbertkit.metrics import Interval, bootstrap_interval, unit_rows
+from sbertkit.retrieval import SearchIndex
+from sbertkit.schema import to_dict
 
 logger = logging.getLogger(__name__)
 
 DEPTH = 1_000
-"""Documents a query is answered with, as TREC's runs are."""
-_NAMED = 5
-_QUERY_CHUNK = 64
-
-
-class EncodingRun(Protocol):
-    """A pass over texts; see `sbertkit.encoder.encoding.EncodingRun`."""
-
-    def vectors(self, texts: Iterable[str], /, *, progress: bool) -> Iterator[Vectors]:
-        """Vectors of the texts in order, one part (n, dim) at a time."""
-        ...
-
-
-class TextEncoder(Protocol):
-    """What exact search asks of an encoder."""
-
-    def encode(self, texts: Sequence[str], /, *, kind: str) -> Vectors:
-        """Vectors (n, dim) of queries or documents."""
-        ...
-
-    def start_run(self, *, kind: str) -> EncodingRun:
-        """A run for more documents than memory holds."""
-        ...
+"""Documents retrieved per query, as in TREC's runs."""
+_MAX_LISTED = 5
+_QUERIES_PER_CHUNK = 64
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """What a system reached on judged queries.
+    """The retrieval measures of a system on judged queries.
 
     Attributes:
         measures: Means over the queries by ir-measures' names.
         intervals: Their 95 % bootstrap intervals over the queries; None where undefined.
-        queries: How many queries went into the means.
-        left_out: Ids of queries that did not: never judged, or without a relevant document.
-        without_hits: Ids of queries that count, but for which nothing was found.
-        missing: Ids of relevant documents that the corpus lacks, or whose text is blank there; they
-            count as not found.
-        exclude_self: Whether documents with the query's own id were left out.
-        own: How many such documents were met.
+        queries: Number of queries in the means.
+        left_out: Ids of queries that are not: not judged, or without a relevant document.
+        without_hits: Ids of queries in the means for which nothing was found.
+        missing: Ids of relevant documents that are not in the corpus, or blank there; they count as
+            not found.
+        exclude_self: Whether documents with the query's own id were excluded.
+        self_matches: Number of queries that found such a document.
         per_query: Values by measure and query id.
         run: Scores of the documents found, by query id and document id.
     """
@@ -83,26 +66,13 @@ class RetrievalResult:
     without_hits: tuple[str, ...]
     missing: tuple[str, ...]
     exclude_self: bool
-    own: int
+    self_matches: int
     per_query: Mapping[str, Mapping[str, float]]
     run: Run
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as strict JSON can hold it, without the run."""
-        return {
-            "measures": dict(self.measures),
-            "intervals": {
-                name: None if interval is None else interval._asdict()
-                for name, interval in self.intervals.items()
-            },
-            "queries": self.queries,
-            "left_out": list(self.left_out),
-            "without_hits": list(self.without_hits),
-            "missing": list(self.missing),
-            "exclude_self": self.exclude_self,
-            "own": self.own,
-            "per_query": {name: dict(values) for name, values in self.per_query.items()},
-        }
+        """The result without `run`, as strict JSON can hold it."""
+        return to_dict(self, without=("run",))
 
 
 def evaluate_run(
@@ -117,8 +87,8 @@ def evaluate_run(
     Args:
         run: A file for `read_run`, or scores by query id and document id.
         qrels: A file for `read_qrels`, or grades by query id and document id.
-        measures: As ir-measures spells them.
-        exclude_self: Leave out documents that have the query's own id, as BEIR does.
+        measures: Measures by ir-measures' names.
+        exclude_self: Exclude documents with the query's own id, as BEIR does.
 
     Raises:
         InputError: A bad file, an unknown measure, or no query of the run is judged.
@@ -134,8 +104,8 @@ def evaluate_run(
 
 
 def evaluate_retrieval(
-    system: Any,
-    folder: str | os.PathLike[str] | Collection,
+    system: EncoderLike | SearchIndex | str | os.PathLike[str] | Run,
+    data: str | os.PathLike[str] | Collection,
     *,
     split: str = "test",
     exclude_self: bool = True,
@@ -145,17 +115,17 @@ def evaluate_retrieval(
 ) -> RetrievalResult:
     """The measures of an encoder with exact search, of a built index, or of a run.
 
-    Title and text of a document are joined, as BEIR does. The corpus of an encoder is encoded
-    chunk by chunk, and only the best documents of each query are kept, so that memory does not
-    grow with it.
+    Title and text of a document are joined, as in BEIR. For an encoder the corpus is encoded chunk
+    by chunk, and only the best documents of each query are kept, so that memory does not grow with
+    the corpus.
 
     Args:
         system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`.
-        folder: A collection in BEIR's layout, or what `read_collection` read of one.
-        split: Of its judgements, where they are still to be read.
-        exclude_self: Leave out documents that have the query's own id, as BEIR does.
-        measures: As ir-measures spells them.
-        depth: How many documents a query is answered with, own ones not counted.
+        data: A collection in BEIR's layout, or what `read_collection` read of one.
+        split: Split of the qrels, for a folder.
+        exclude_self: Exclude documents with the query's own id, as BEIR does.
+        measures: Measures by ir-measures' names.
+        depth: Number of documents retrieved per query, excluded ones not counted.
         progress: Show progress on standard error.
 
     Raises:
@@ -165,31 +135,31 @@ def evaluate_retrieval(
     """
     wanted = Measures(measures)
     depth = whole_number("depth", depth, least=max(1, wanted.cutoff))
-    collection = folder if isinstance(folder, Collection) else read_collection(folder, split)
+    collection = data if isinstance(data, Collection) else read_collection(data, split)
     wanted.check_grades(collection.qrels)  # before anything is encoded
     fetched = depth + 1 if exclude_self else depth
     if isinstance(system, str | os.PathLike | Mapping):
         answers = _from_run(system, collection)
-    elif hasattr(system, "search_batch"):
+    elif isinstance(system, SearchIndex):
         answers = _from_index(system, collection, fetched)
-    elif hasattr(system, "encode"):
+    elif hasattr(system, "start_run"):
         answers = _from_encoder(system, collection, fetched, progress=progress)
     else:
         raise InputTypeError(
             f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
         )
     if collection.without_text:
-        logger.warning("%s", _told(collection.without_text, "judged query", "without a text"))
+        logger.warning(_count(collection.without_text, "judged query", "without a text"))
     return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What was found.
+    """The hits of a system.
 
     Attributes:
         run: Scores by query id and document id.
-        unjudged: Queries that were not even asked, since nobody judged them.
+        unjudged: Queries that were not searched, since they are not judged.
         missing: Judged documents that cannot be found.
     """
 
@@ -199,7 +169,7 @@ class _Answers:
 
 
 def _check_run(run: Run, qrels: Qrels) -> None:
-    """Refuses a run with other queries than the judged ones; tells one with other documents.
+    """Refuses a run with other queries than the judged ones; warns about other documents.
 
     Raises:
         InputError: None of its queries is judged.
@@ -207,15 +177,14 @@ def _check_run(run: Run, qrels: Qrels) -> None:
     if not any(query in qrels for query in run):
         raise InputError(
             f"none of the {len(run):,} queries of the run is judged: it has "
-            f"{printable(next(iter(run)), 40)!r}, the judgements "
+            f"{printable(next(iter(run)), 40)!r}, the qrels "
             f"{printable(next(iter(qrels)), 40)!r}; ids must be equal as text"
         )
     found = {document for query in run if query in qrels for document in run[query]}
     judged = {document for grades in qrels.values() for document in grades}
     if found and judged.isdisjoint(found):
         logger.warning(
-            "the run has no document that is judged: it has %r, the judgements %r; ids must be "
-            "equal as text",
+            "no document of the run is judged: it has %r, the qrels %r; ids must be equal as text",
             printable(next(iter(found)), 40),
             printable(next(iter(judged)), 40),
         )
@@ -224,25 +193,25 @@ def _check_run(run: Run, qrels: Qrels) -> None:
 def _from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> _Answers:
     run = read_run(system) if isinstance(system, str | os.PathLike) else checked_run(system)
     _check_run(run, collection.qrels)
-    missing = _judged(collection.qrels)
+    missing = _relevant(collection.qrels)
     for document in read_corpus(collection.folder, keep_blank=True):
         missing.pop(document.document.id, None)
     return _Answers(run, collection.unjudged, tuple(missing))
 
 
-def _from_index(index: Any, collection: Collection, k: int) -> _Answers:
+def _from_index(index: SearchIndex, collection: Collection, k: int) -> _Answers:
     run: dict[str, dict[str, float]] = {}
     names = list(collection.queries)
-    for start in range(0, len(names), _QUERY_CHUNK):
-        part = names[start : start + _QUERY_CHUNK]
-        hits = index.search_batch([collection.queries[name] for name in part], k)
-        for name, found in zip(part, hits, strict=True):
+    for start in range(0, len(names), _QUERIES_PER_CHUNK):
+        chunk = names[start : start + _QUERIES_PER_CHUNK]
+        hits = index.search_batch([collection.queries[name] for name in chunk], k)
+        for name, found in zip(chunk, hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
-    missing = tuple(name for name in _judged(collection.qrels) if not _holds(index, name))
+    missing = tuple(name for name in _relevant(collection.qrels) if not _holds(index, name))
     return _Answers(run, collection.unjudged, missing)
 
 
-def _holds(index: Any, document: str) -> bool:
+def _holds(index: SearchIndex, document: str) -> bool:
     try:
         index.get(document)
     except UnknownId:
@@ -251,26 +220,27 @@ def _holds(index: Any, document: str) -> bool:
 
 
 def _from_encoder(
-    encoder: TextEncoder, collection: Collection, k: int, *, progress: bool
+    encoder: EncoderLike, collection: Collection, k: int, *, progress: bool
 ) -> _Answers:
-    queries = unit_rows(encoder.encode(list(collection.queries.values()), kind="query"))
-    best = TopK(queries.astype(np.float32), k)
-    missing = _judged(collection.qrels)
+    texts = list(collection.queries.values())
+    queries = encoder.encode_with_report(texts, kind="query").vectors
+    best = TopK(unit_rows(queries).astype(np.float32), k)
+    missing = _relevant(collection.qrels)
     report = ReadReport()
-    waiting: deque[str] = deque()  # ids of the documents whose vectors are still to come
+    waiting: deque[str] = deque()  # ids of the documents that are being encoded
 
-    def texts() -> Iterator[str]:
+    def documents() -> Iterator[str]:
         for document in _documents(collection.folder, report):
             missing.pop(document.id, None)
             waiting.append(document.id)
             yield document.text
 
-    for vectors in encoder.start_run(kind="document").vectors(texts(), progress=progress):
+    for vectors in encoder.start_run(kind="document").vectors(documents(), progress=progress):
         ids = [waiting.popleft() for _ in range(len(vectors))]
-        best.show(ids, unit_rows(vectors).astype(np.float32))
+        best.add(ids, unit_rows(vectors).astype(np.float32))
     for line in report.warnings():
         logger.warning(line)
-    run = dict(zip(collection.queries, best.found(), strict=True))
+    run = dict(zip(collection.queries, best.hits(), strict=True))
     return _Answers(run, collection.unjudged, tuple(missing))
 
 
@@ -278,7 +248,7 @@ def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:
     """The documents of a collection.
 
     Raises:
-        InputError: An id twice.
+        InputError: A duplicate id.
     """
     lines: dict[str, int] = {}
     for document, line in read_corpus(folder, report=report):
@@ -291,7 +261,7 @@ def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:
         yield document
 
 
-def _judged(qrels: Qrels) -> dict[str, None]:
+def _relevant(qrels: Qrels) -> dict[str, None]:
     """Relevant documents, each once, in order."""
     return {
         document: None
@@ -318,7 +288,7 @@ def _measure(
         raise InputError("no query has a relevant document: expected a grade above 0, found none")
     asked = dict.fromkeys([*qrels, *answers.run, *answers.unjudged])
     left_out = tuple(query for query in asked if query not in counted)
-    own = sum(query in found for query, found in answers.run.items() if query in counted)
+    self_matches = sum(query in found for query, found in answers.run.items() if query in counted)
     run = {query: answers.run.get(query, {}) for query in counted}
     if exclude_self:
         run = {query: _without(found, query) for query, found in run.items()}
@@ -328,7 +298,7 @@ def _measure(
             for query, found in run.items()
         }
     per_query = measures.per_query(counted, run)
-    _warn(answers, left_out, own, exclude_self=exclude_self)
+    _warn(answers, left_out, 0 if exclude_self else self_matches)
     return RetrievalResult(
         measures={name: measures.mean(name, per_query[name]) for name in measures.names},
         intervals={name: _interval(per_query[name]) for name in measures.names},
@@ -337,7 +307,7 @@ def _measure(
         without_hits=tuple(query for query, found in run.items() if not found),
         missing=answers.missing,
         exclude_self=exclude_self,
-        own=own,
+        self_matches=self_matches,
         per_query=per_query,
         run=run,
     )
@@ -352,31 +322,25 @@ def _interval(values: Mapping[str, float]) -> Interval | None:
     return bootstrap_interval(lambda rows: float(rows.mean()), column)
 
 
-def _warn(answers: _Answers, left_out: Sequence[str], own: int, *, exclude_self: bool) -> None:
+def _warn(answers: _Answers, left_out: Sequence[str], kept_self_matches: int) -> None:
     if answers.missing:
-        logger.warning(_told(answers.missing, "judged document", "not in the corpus, or blank"))
+        logger.warning(_count(answers.missing, "judged document", "not in the corpus, or blank"))
     if left_out:
         logger.warning(
-            "%s: never judged, or no document is relevant", _told(left_out, "query", "left out")
+            "%s: not judged, or without a relevant document",
+            _count(left_out, "query", "left out"),
         )
-    if own and not exclude_self:
+    if kept_self_matches:
         logger.warning(
-            "%d %s a document with its own id, which was kept; BEIR leaves such out "
+            "%d %s a document with its own id, which was kept; BEIR excludes them "
             "(exclude_self, --exclude-self)",
-            own,
-            "query found" if own == 1 else "queries each found",
+            kept_self_matches,
+            "query found" if kept_self_matches == 1 else "queries each found",
         )
 
 
-def _told(names: Sequence[str], noun: str, what: str) -> str:
-    """How many there are, and the first of them: ``2 queries left out (q3, q4)``."""
-    plural = (
-        noun
-        if len(names) == 1
-        else f"{noun.removesuffix('y')}ies"
-        if noun[-1] == "y"
-        else f"{noun}s"
-    )
-    shown = ", ".join(printable(name, 40) for name in names[:_NAMED])
-    more = "" if len(names) <= _NAMED else f", and {len(names) - _NAMED:,} more"
-    return f"{len(names):,} {plural} {what} ({shown}{more})"
+def _count(names: Sequence[str], noun: str, what: str) -> str:
+    """The number of names, and the first of them: ``2 queries left out (q3, q4)``."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    shown = listed([printable(name, 40) for name in names], _MAX_LISTED)
+    return f"{len(names):,} {noun if len(names) == 1 else plural} {what} ({shown})"

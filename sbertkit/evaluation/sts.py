@@ -1,17 +1,20 @@
-"""How well the cosines of an encoder follow people's judgement of sentence pairs (STS)."""
+"""How well the cosines of an encoder follow human scores of sentence pairs (STS)."""
 
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arrays import Vectors
+from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.sts import StsPair, StsSet, read_sts
 from sbertkit.data.text import is_blank, printable
+from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.metrics import (
     Interval,
@@ -21,37 +24,10 @@ from sbertkit.metrics import (
     spearman,
     spearman_interval,
 )
+from sbertkit.schema import to_dict
 
-
-class TruncationReport(Protocol):
-    """What STS asks of a report on encoding: the rows (from 0) that were cut."""
-
-    @property
-    def truncated(self) -> tuple[int, ...]:
-        """Rows that were cut."""
-        ...
-
-
-class EncodedSentences(Protocol):
-    """Vectors of shape (n, dim) in the order of the sentences, and the report on them."""
-
-    @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """One row for each sentence."""
-        ...
-
-    @property
-    def report(self) -> TruncationReport:
-        """What encoding met."""
-        ...
-
-
-class SentenceEncoder(Protocol):
-    """What STS asks of an encoder."""
-
-    def encode_with_report(self, texts: Sequence[str], /) -> EncodedSentences:
-        """The vectors of the texts and the report on them."""
-        ...
+StsData = str | os.PathLike[str] | StsSet | Iterable[tuple[float, str, str]]
+"""A file for `read_sts`, what it read, or triples of score, sentence, sentence."""
 
 
 class Correlations(NamedTuple):
@@ -62,7 +38,7 @@ class Correlations(NamedTuple):
 
 
 class SubsetScore(NamedTuple):
-    """A sub-corpus: how many pairs, Spearman of the cosine, and its interval."""
+    """A sub-corpus: its number of pairs, Spearman of the cosine, and the interval of that."""
 
     pairs: int
     spearman: float | None
@@ -71,17 +47,17 @@ class SubsetScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StsDetails:
-    """What stands behind a result, for a report.
+    """The pairs behind a result, for a report.
 
     Attributes:
         pairs: The pairs, in order.
-        cosines: Of each.
-        cut: The distinct sentences that were cut at the encoder's limit.
+        cosines: The cosine of each pair.
+        truncated: The distinct sentences that were truncated at the encoder's token limit.
     """
 
     pairs: tuple[StsPair, ...]
     cosines: tuple[float, ...]
-    cut: tuple[str, ...]
+    truncated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +68,18 @@ class StsResult:
         spearman: Rank correlation, from -1 to 1; None where it is undefined.
         pearson: Product-moment correlation, from -1 to 1; None where it is undefined.
         reason: Why the correlations are undefined, else None.
-        interval: 95 % bootstrap interval of ``spearman`` over the pairs; None where undefined.
-        pairs: Pairs compared.
+        interval: 95 % bootstrap interval of `spearman` over the pairs; None where undefined.
+        pairs: Number of pairs compared.
         split: The split that was read, ``all`` for the rows of all, None where there are none.
-        source: The file that was read, None for pairs from elsewhere.
-        sentences: Distinct sentences encoded.
-        truncated: Distinct sentences that were cut at the encoder's limit.
-        mean_random_cosine: Mean cosine of two distinct sentences, a sign of anisotropy when high.
+        source: The file that was read, None for pairs from memory.
+        sentences: Number of distinct sentences encoded.
+        truncated: Number of distinct sentences truncated at the encoder's token limit.
+        mean_random_cosine: Mean cosine of two distinct sentences; high values mean anisotropy.
         similarities: Correlations by ``cosine``, ``dot``, negative ``euclidean`` and ``manhattan``
             distance.
         subsets: By name the sub-corpora of the data, where it has such.
-        weighted_mean: Mean of their ``spearman``, weighted by their pairs, as SemEval's tasks are
-            often reported; None where one of them is undefined or there are none.
+        weighted_mean: Mean of their `spearman`, weighted by their pairs, as often reported for the
+            SemEval tasks; None where one of them is undefined or there are none.
         details: The pairs with their cosines; not part of `to_dict`.
     """
 
@@ -123,45 +99,31 @@ class StsResult:
     details: StsDetails = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
-        """The result as strict JSON can hold it: None for what is undefined, never NaN."""
-        content = asdict(self)
-        del content["details"]
-        return content | {
-            "interval": _as_dict(self.interval),
-            "similarities": {name: one._asdict() for name, one in self.similarities.items()},
-            "subsets": {
-                name: {**score._asdict(), "interval": _as_dict(score.interval)}
-                for name, score in self.subsets.items()
-            },
-        }
+        """The result without `details`, as strict JSON can hold it."""
+        return to_dict(self, without=("details",))
 
 
 class MeanScore(NamedTuple):
-    """A mean Spearman correlation, and the names of the sets that went into it and that did not."""
+    """A mean Spearman correlation, and the names of the sets with and without a defined score."""
 
     value: float | None
     used: tuple[str, ...]
     left_out: tuple[str, ...]
 
 
-def evaluate_sts(
-    encoder: SentenceEncoder,
-    pairs_or_path: str | os.PathLike[str] | StsSet | Iterable[tuple[float, str, str]],
-    *,
-    split: str | None = None,
-) -> StsResult:
+def evaluate_sts(encoder: EncoderLike, data: StsData, *, split: str | None = None) -> StsResult:
     """The correlation of cosines with gold scores over scored sentence pairs.
 
     Each distinct sentence is encoded once; cosines are computed in float64. The same vectors
     give the same result, interval included. A zero vector has cosine 0 with any other.
 
     Args:
-        encoder: Gives the vectors.
-        pairs_or_path: A file for ``read_sts``, what it read, or score, sentence, sentence triples.
-        split: Which split of a file to use, see ``read_sts``.
+        encoder: The encoder to evaluate.
+        data: A file for `read_sts`, what it read, or triples of score, sentence, sentence.
+        split: Which split of a file to use, see `read_sts`.
 
     Raises:
-        InputError: Bad or no pairs, ``split`` for pairs that do not come from a file, or vectors
+        InputError: Bad or no pairs, `split` for pairs that do not come from a file, or vectors
             that are not finite or not one for each sentence.
         InputTypeError: A pair is not a number and two strings.
         MissingFile: The file does not exist.
@@ -173,35 +135,30 @@ def evaluate_sts(
         raise InputTypeError(
             f"expected an encoder, found {type(encoder).__name__}; load one with Encoder.load"
         )
-    data = _as_set(pairs_or_path, split)
-    rows: dict[str, int] = {}
-    for pair in data.pairs:
-        rows.setdefault(pair.first, len(rows))
-        rows.setdefault(pair.second, len(rows))
-    encoded = encoder.encode_with_report(list(rows))
+    sts = _as_set(data, split)
+    sentences, rows = distinct_texts((pair.first, pair.second) for pair in sts.pairs)
+    encoded = encoder.encode_with_report(sentences)
     vectors = encoded.vectors
-    _check_vectors(vectors, list(rows))
-    gold = np.array([pair.score for pair in data.pairs], dtype=np.float64)
-    left = np.array([rows[pair.first] for pair in data.pairs], dtype=np.intp)
-    right = np.array([rows[pair.second] for pair in data.pairs], dtype=np.intp)
-    cut = set(encoded.report.truncated)
-    similarities = row_similarities(vectors, left, right)
+    _check_vectors(vectors, sentences)
+    gold = np.array([pair.score for pair in sts.pairs], dtype=np.float64)
+    similarities = row_similarities(vectors, *rows.T)
     cosines = similarities["cosine"]
     rank = spearman(gold, cosines)
+    truncated = tuple(sentences[row] for row in encoded.report.truncated)
     subsets = {
-        name: _subset_score(gold, cosines, np.array(places, dtype=np.intp))
-        for name, places in data.subsets.items()
+        name: _subset_score(gold[list(members)], cosines[list(members)])
+        for name, members in sts.subsets.items()
     }
     return StsResult(
         spearman=rank.value,
         pearson=pearson(gold, cosines).value,
         reason=rank.reason,
         interval=spearman_interval(gold, cosines),
-        pairs=len(data.pairs),
-        split=data.split,
-        source=data.source or None,
-        sentences=len(rows),
-        truncated=len(cut),
+        pairs=len(sts.pairs),
+        split=sts.split,
+        source=sts.source or None,
+        sentences=len(sentences),
+        truncated=len(truncated),
         mean_random_cosine=mean_random_cosine(vectors),
         similarities={
             name: Correlations(spearman(gold, values).value, pearson(gold, values).value)
@@ -209,11 +166,7 @@ def evaluate_sts(
         },
         subsets=subsets,
         weighted_mean=_weighted_mean(subsets),
-        details=StsDetails(
-            data.pairs,
-            tuple(cosines.tolist()),
-            tuple(sentence for row, sentence in enumerate(rows) if row in cut),
-        ),
+        details=StsDetails(sts.pairs, tuple(cosines.tolist()), truncated),
     )
 
 
@@ -228,13 +181,8 @@ def mean_score(results: Mapping[str, StsResult]) -> MeanScore:
     return MeanScore(value, tuple(defined), left_out)
 
 
-def _subset_score(
-    gold: npt.NDArray[np.float64], cosines: npt.NDArray[np.float64], places: npt.NDArray[np.intp]
-) -> SubsetScore:
-    own, predicted = gold[places], cosines[places]
-    return SubsetScore(
-        len(places), spearman(own, predicted).value, spearman_interval(own, predicted)
-    )
+def _subset_score(gold: npt.NDArray[np.float64], cosines: npt.NDArray[np.float64]) -> SubsetScore:
+    return SubsetScore(len(gold), spearman(gold, cosines).value, spearman_interval(gold, cosines))
 
 
 def _weighted_mean(subsets: Mapping[str, SubsetScore]) -> float | None:
@@ -246,29 +194,22 @@ def _weighted_mean(subsets: Mapping[str, SubsetScore]) -> float | None:
     return math.fsum(pairs * value for pairs, value in defined) / total
 
 
-def _as_dict(interval: Interval | None) -> dict[str, float] | None:
-    return None if interval is None else interval._asdict()
-
-
-def _as_set(
-    pairs_or_path: str | os.PathLike[str] | StsSet | Iterable[tuple[float, str, str]],
-    split: str | None,
-) -> StsSet:
-    if isinstance(pairs_or_path, str | os.PathLike):
-        return read_sts(pairs_or_path, split=split)
+def _as_set(data: StsData, split: str | None) -> StsSet:
+    if isinstance(data, str | os.PathLike):
+        return read_sts(data, split=split)
     if split is not None:
         raise InputError(
-            f"split {split!r} was asked of pairs that are read already; pass a file, or the pairs "
-            "of that split alone"
+            f"split {split!r} was given for pairs in memory; pass a file, or the pairs of that "
+            "split alone"
         )
-    if isinstance(pairs_or_path, StsSet):
-        return pairs_or_path
-    if not isinstance(pairs_or_path, Iterable):
+    if isinstance(data, StsSet):
+        return data
+    if not isinstance(data, Iterable):
         raise InputTypeError(
             "expected a path or an iterable of (score, sentence, sentence), found "
-            f"{type(pairs_or_path).__name__}"
+            f"{type(data).__name__}"
         )
-    pairs = tuple(_checked_pair(row, item) for row, item in enumerate(pairs_or_path, 1))
+    pairs = tuple(_checked_pair(row, item) for row, item in enumerate(data, 1))
     if not pairs:
         raise InputError("expected scored sentence pairs, found none")
     return StsSet(pairs, None, (), "")
@@ -294,7 +235,7 @@ def _checked_pair(row: int, item: object) -> StsPair:
     return StsPair(number, first, second)
 
 
-def _check_vectors(vectors: npt.NDArray[np.float32], sentences: Sequence[str]) -> None:
+def _check_vectors(vectors: Vectors, sentences: Sequence[str]) -> None:
     if vectors.ndim != 2 or len(vectors) != len(sentences):
         raise InputError(
             f"expected vectors of shape ({len(sentences)}, dim) from the encoder, found the shape "

@@ -1,4 +1,4 @@
-"""An encoder whose vectors are kept in files, so that what was encoded once is read."""
+"""A cache of an encoder's vectors in files, so that no text is encoded twice."""
 
 import hashlib
 import json
@@ -12,6 +12,7 @@ import numpy as np
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
+from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import merged
 from sbertkit.errors import InputError, StorageError
 from sbertkit.files import read_regular
@@ -22,23 +23,24 @@ from sbertkit.user_cache import without_cache
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 4_096
-"""Texts a file; so many are encoded again after an interruption, at most."""
+_TEXTS_PER_FILE = 4_096
+"""An interruption loses at most one file."""
 _DIGEST = hashlib.sha256().digest_size
-_REPORT_BYTES = 2**20
-"""Limit of a report on a chunk of texts, which names each row three times at most."""
+_MAX_REPORT_BYTES = 2**20
+"""A report lists each row of a chunk at most three times."""
 _FLOAT = np.dtype("<f4")
 
 
 class CachedEncoder:
-    """Gives the vectors of an encoder, from files where they are known.
+    """An encoder that reads vectors from files, and encodes and writes the missing ones.
 
-    A file holds the vectors of some texts; it is found by a hash over them, below a folder for the
-    encoder's fingerprint, precision and device. A damaged file is encoded again.
+    A file holds the vectors of a chunk of texts; its name is a hash over the texts, its folder is
+    named by the encoder's fingerprint, precision and device. The texts of a damaged file are
+    encoded again.
 
     Args:
-        encoder: Whose vectors they are.
-        folder: Where the files are; it may be deleted at any time.
+        encoder: The encoder.
+        folder: Folder of the files; it may be deleted at any time.
     """
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:
@@ -46,51 +48,47 @@ class CachedEncoder:
         place = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
         self._folder = folder / place
 
-    def encode(self, texts: Sequence[str], *, kind: str = "document") -> Vectors:
-        """Vectors (n, dim) of the texts."""
-        return self.encode_with_report(texts, kind=kind).vectors
-
-    def encode_with_report(self, texts: Sequence[str], *, kind: str = "document") -> Encoded:
-        """As `encode`, with the report on the texts."""
+    def encode_with_report(self, texts: Sequence[str], *, kind: Kind = "document") -> Encoded:
+        """Vectors (n, dim) of the texts, and the report on them."""
         run = self.start_run(kind=kind)
-        parts = list(run.vectors(texts))
-        vectors = np.concatenate(parts) if parts else np.empty((0, self._encoder.dim), np.float32)
+        chunks = list(run.vectors(texts))
+        vectors = np.concatenate(chunks) if chunks else np.empty((0, self._encoder.dim), np.float32)
         return Encoded(vectors, run.report())
 
-    def start_run(self, *, kind: str = "document") -> "CachedRun":
-        """A run whose vectors come part by part."""
+    def start_run(self, *, kind: Kind = "document") -> "CachedRun":
+        """A run whose vectors come chunk by chunk."""
         return CachedRun(self._encoder, self._folder, kind)
 
 
 class CachedRun:
-    """The texts of one call, part by part; see `CachedEncoder.start_run`."""
+    """The texts of one call, chunk by chunk; see `CachedEncoder.start_run`."""
 
-    def __init__(self, encoder: Encoder, folder: Path, kind: str) -> None:
+    def __init__(self, encoder: Encoder, folder: Path, kind: Kind) -> None:
         self._encoder = encoder
         self._folder = folder
         self._kind = kind
         self._reports: list[EncodeReport] = []
 
     def vectors(self, texts: Iterable[str], *, progress: bool = False) -> Iterator[Vectors]:
-        """Vectors of the texts in order, one part (n, dim) at a time."""
+        """Vectors of the texts in order, one chunk (n, dim) at a time."""
         with track("encoding", None, shown=progress) as advance:
-            for part in _parts(texts):
-                encoded = self._encoded(part)
+            for chunk in _chunks(texts):
+                encoded = self._encoded(chunk)
                 self._reports.append(encoded.report)
-                advance(len(part))
+                advance(len(chunk))
                 yield encoded.vectors
         self.report().warn(logger, self._encoder.max_tokens)
 
     def report(self) -> EncodeReport:
-        """The account of the texts whose vectors have been drawn."""
+        """The report on the texts whose vectors have been taken."""
         return merged(self._reports)
 
     def _encoded(self, texts: Sequence[str]) -> Encoded:
         file = self._folder / f"{self._key(texts)}.vectors"
-        known = _read(file, len(texts), self._encoder.dim)
-        if known is not None:
-            return known
-        run = self._encoder.start_run(kind=self._kind)  # type: ignore[arg-type]  # checked there
+        cached = _read(file, len(texts), self._encoder.dim)
+        if cached is not None:
+            return cached
+        run = self._encoder.start_run(kind=self._kind)
         vectors = np.concatenate(list(run.vectors(texts, warn=False)))
         encoded = Encoded(vectors, run.report())
         _write(file, encoded)
@@ -104,16 +102,18 @@ class CachedRun:
         return digest.hexdigest()
 
 
-def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
     iterator = iter(texts)
-    while part := list(islice(iterator, _CHUNK)):
-        yield part
+    while chunk := list(islice(iterator, _TEXTS_PER_FILE)):
+        yield chunk
 
 
 def _read(file: Path, rows: int, dim: int) -> Encoded | None:
-    """What a file holds of so many texts; None where it is missing, damaged or of others."""
+    """The vectors and the report of a file; None if it is missing or damaged."""
     try:
-        content = read_regular(file, limit=_DIGEST + _REPORT_BYTES + rows * dim * _FLOAT.itemsize)
+        content = read_regular(
+            file, limit=_DIGEST + _MAX_REPORT_BYTES + rows * dim * _FLOAT.itemsize
+        )
         return _parsed(content, rows, dim)
     except FileNotFoundError:
         return None
@@ -151,5 +151,5 @@ def _write(file: Path, encoded: Encoded) -> None:
     try:
         with storage_errors(file), staged_file(file) as staged:
             staged.write_bytes(hashlib.sha256(content).digest() + content)
-    except StorageError as error:  # nothing is lost but time
+    except StorageError as error:  # the vectors can be computed again
         without_cache(file.parent, str(error))

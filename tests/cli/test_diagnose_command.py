@@ -40,7 +40,7 @@ def test_the_advice_is_printed_and_written(
     known = lineage["diagnosis"]
     assert (known["corpus"], known["seed"]) == (corpus.name, 0)
     assert known["recommended"] == result["recommended"]
-    assert "judged" not in known
+    assert "candidates" not in known
 
 
 def test_where_nothing_can_be_written_no_work_is_done(

@@ -46,8 +46,8 @@ def test_an_encoder_is_measured_and_all_is_written(
     assert ran.status == 0, ran.err
     assert "RR@10" in ran.out
     assert "nDCG" not in ran.out
-    assert "2 measured, 0 left out" in ran.out
-    assert "left out (1 met)" in ran.out
+    assert "2 evaluated, 0 left out" in ran.out
+    assert "excluded (1 found)" in ran.out
     result = json.loads(outputs["--json"].read_text(), parse_constant=pytest.fail)
     assert (result["model"], result["split"], result["queries"]) == (model, "test", 2)
     assert len(result["fingerprint"]) == 64
@@ -76,7 +76,7 @@ def test_an_index_is_measured_as_its_encoder_is(
     assert (shown[0]["kind"], shown[0]["fingerprint"]) == ("flat", shown[1]["fingerprint"])
 
 
-def test_own_ids_are_kept_on_demand(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_self_matches_are_kept_on_demand(run: Run, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.trec"
     path.write_text("q2 Q0 q2 1 2.0 x\nq2 Q0 d2 2 1.0 x\nq1 Q0 d1 1 1.0 x\n")
     means = []
@@ -133,8 +133,8 @@ def test_refusals_are_one_line_and_write_nothing(
         ("nDCG@0", "expected a cut-off of 1 or more, found 0"),
         ("P@0", "cut-off"),
         ("R@-3", "R@-3"),
-        ("P(rel=0)@5", "expected a least grade of 1 or more, found 0"),
-        ("AP(rel=0)", "least grade"),
+        ("P(rel=0)@5", "expected a minimum grade of 1 or more, found 0"),
+        ("AP(rel=0)", "minimum grade"),
     ],
 )
 def test_what_would_end_trec_evals_code_is_refused(
@@ -147,7 +147,9 @@ def test_what_would_end_trec_evals_code_is_refused(
     assert reason in ran.err
 
 
-def test_a_run_with_other_ids_is_refused_or_told(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_run_with_other_ids_gets_a_refusal_or_warning(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "a.trec"
     for collection in (folder, folder / "qrels" / "test.tsv"):
         path.write_text("001 Q0 d1 1 2.0 x\n")
@@ -155,9 +157,9 @@ def test_a_run_with_other_ids_is_refused_or_told(run: Run, folder: Path, tmp_pat
         assert refused.status == 1
         assert "none of the 1 queries of the run is judged" in refused.err
         path.write_text("q1 Q0 1 1 2.0 x\nq2 Q0 2 1 2.0 x\n")
-        told = run("eval", "retrieval", collection, "--run", path)
-        assert told.status == 0
-        assert "the run has no document that is judged" in told.err
+        warned = run("eval", "retrieval", collection, "--run", path)
+        assert warned.status == 0
+        assert "no document of the run is judged" in warned.err
 
 
 def test_two_outputs_need_two_files(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_measures_that_one_result_lacks_are_passed_over() -> None:
 
 
 def test_runs_over_other_queries_are_refused_unless_missing_is_zero() -> None:
-    with pytest.raises(InputError, match=r"answered different queries: 2 are in the first alone"):
+    with pytest.raises(InputError, match=r"answered different queries: 2 are only in the first"):
         compare_runs(run(1), run(2, 18), QRELS)
     with pytest.raises(InputError, match=r"such as 'q1[89]'.*--missing-as-zero"):
         compare_runs(run(2, 18), run(1), QRELS)
@@ -102,7 +102,7 @@ def test_runs_over_other_queries_are_refused_unless_missing_is_zero() -> None:
 def test_results_measured_on_other_queries_are_refused_in_any_case() -> None:
     fewer = {query: QRELS[query] for query in list(QRELS)[:15]}
     results = evaluate_run(run(1), QRELS), evaluate_run(run(2), fewer)
-    with pytest.raises(InputError, match="measured on different queries: 5 are in the first"):
+    with pytest.raises(InputError, match="evaluated on different queries: 5 are only in the first"):
         compare_results(*results, missing_as_zero=True)
 
 
@@ -150,7 +150,7 @@ def test_a_file_that_is_no_json_is_refused_in_one_line(tmp_path: Path, text: str
 def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"/dev/zero: expected a file or a pipe, found a device"):
         compare_results("/dev/zero", "/dev/zero")
-    monkeypatch.setattr(compare, "_RESULT_BYTES", 1_000)
+    monkeypatch.setattr(compare, "_MAX_RESULT_BYTES", 1_000)
     path = tmp_path / "large.json"
     path.write_bytes(b" " * 1_001)
     with pytest.raises(InputError, match=r"large\.json: expected a result of at most 1,000 bytes"):

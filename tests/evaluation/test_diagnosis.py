@@ -1,4 +1,4 @@
-"""The diagnosis: what is tried, how it is scored, what is recommended and written."""
+"""The diagnosis: candidates, their scores, the recommendation and what is saved."""
 
 import json
 import logging
@@ -13,9 +13,9 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.whitening import FITS
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.evaluation import Diagnosis, configured, diagnose
-from sbertkit.evaluation.diagnosis import Candidate, Judged
-from sbertkit.evaluation.diagnosis.candidates import poolings_of, steps
+from sbertkit.evaluation import Diagnosis, diagnose
+from sbertkit.evaluation.diagnosis import Candidate, CandidateScore
+from sbertkit.evaluation.diagnosis.candidates import candidates_of, poolings_of
 from sbertkit.evaluation.diagnosis.scoring import pair_scores
 from sbertkit.evaluation.report import diagnosis_page
 from sbertkit.evaluation.report.diagnosis import advice
@@ -75,12 +75,14 @@ def test_zero_vectors_are_nowhere_near() -> None:
 # --- what is tried
 
 
-def test_the_encoders_own_pooling_is_tried_first(tiny_encoder: Encoder) -> None:
+def test_the_current_pooling_is_tried_first(tiny_encoder: Encoder) -> None:
     poolings = poolings_of(tiny_encoder)
     assert poolings[0] == tiny_encoder.network.pooling
     assert len(set(poolings)) == len(poolings)
     assert {pooling.name for pooling in poolings} >= {"mean", "cls", "max", "eos", "first_last"}
-    assert steps() == [None, *FITS]
+    candidates = candidates_of(tiny_encoder)
+    assert candidates[0] == Candidate(poolings[0], None)
+    assert len(candidates) == len(poolings) * (1 + len(FITS))
 
 
 def test_a_candidate_has_a_plain_name() -> None:
@@ -93,12 +95,11 @@ def test_a_candidate_has_a_plain_name() -> None:
 
 
 def test_everything_is_tried_and_ranked(found: Diagnosis, tiny_encoder: Encoder) -> None:
-    count = len(poolings_of(tiny_encoder)) * len(steps())
-    assert len(found.judged) == count
-    scores = [one.score for one in found.judged]
+    assert len(found.candidates) == len(candidates_of(tiny_encoder))
+    scores = [one.score for one in found.candidates]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score <= 1 for score in scores)
-    assert found.best == found.judged[0]
+    assert found.best == found.candidates[0]
     assert found.current.candidate == Candidate(tiny_encoder.network.pooling, None)
     assert (found.pairs, found.documents, len(found.texts)) == (240, 240, 240)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -109,7 +110,7 @@ def test_the_same_seed_gives_the_same_diagnosis(found: Diagnosis, tiny_encoder: 
     assert again.to_dict() == found.to_dict()
 
 
-def test_a_step_that_needs_more_texts_is_left_out_and_said(
+def test_a_postprocessor_that_needs_more_texts_is_left_out_with_a_warning(
     tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def whiten(_: object) -> torch.nn.Module:
@@ -118,46 +119,46 @@ def test_a_step_that_needs_more_texts_is_left_out_and_said(
     monkeypatch.setitem(FITS, "whiten", whiten)
     monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
     found = diagnose(tiny_encoder, texts(120))
-    assert {one.candidate.step for one in found.judged} == {None, *FITS} - {"whiten"}
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["whiten could not be tried everywhere: the 60 vectors span 59 directions"]
+    assert {one.candidate.postprocessor for one in found.candidates} == {None, *FITS} - {"whiten"}
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ["whiten could not be tried everywhere: the 60 vectors span 59 directions"]
 
 
-def test_at_most_so_many_texts_are_looked_at(tiny_encoder: Encoder) -> None:
+def test_the_sample_limits_the_number_of_texts(tiny_encoder: Encoder) -> None:
     found = diagnose(tiny_encoder, texts(300), sample=120)
     assert (len(found.texts), found.documents) == (120, 300)
 
 
-def judged(name: str, score: float) -> Judged:
-    return Judged(Candidate(Pooling(name), None), score, 0.1, 3.0)
+def scored(name: str, score: float) -> CandidateScore:
+    return CandidateScore(Candidate(Pooling(name), None), score, 0.1, 3.0)
 
 
 def diagnosis(low: float, high: float) -> Diagnosis:
-    best, current = judged("cls", 0.6), judged("mean", 0.5)
+    best, current = scored("cls", 0.6), scored("mean", 0.5)
     gain = PairedTest((low + high) / 2, 0.01, Interval(low, high, 0.95))
     return Diagnosis(("a",), 1, 1, current, best, gain, (best, current))
 
 
 @pytest.mark.parametrize(("low", "taken"), [(0.01, True), (0.0, False), (-0.01, False)])
-def test_only_what_is_better_beyond_the_interval_is_recommended(low: float, taken: bool) -> None:
+def test_only_a_significantly_better_candidate_is_recommended(low: float, taken: bool) -> None:
     found = diagnosis(low, 0.1)
-    assert found.leaves_it is not taken
+    assert found.keeps_current is not taken
     assert found.recommended == (found.best if taken else found.current)
-    assert advice(found).startswith("take cls" if taken else "leave it as it is (mean)")
+    assert advice(found).startswith("use cls" if taken else "keep mean")
 
 
-def test_what_is_fitted_is_not_judged_on_its_own_texts() -> None:
+def test_a_postprocessor_is_not_scored_on_the_texts_it_is_fitted_on() -> None:
     """On vectors without any structure full whitening must not look good."""
-    from sbertkit.evaluation.diagnosis.diagnose import _judge, _Parts
+    from sbertkit.evaluation.diagnosis.diagnose import _Parts, _score
 
     random = np.random.default_rng(0)
     whole, first, second = random.normal(size=(3, 80, 30)).astype(np.float32)
-    outcome = _judge(_Parts(whole, first, second), "whiten", random.permutation(80), 0)
+    outcome = _score(_Parts(whole, first, second), "whiten", random.permutation(80), 0)
     chance = np.mean(1 / np.arange(1, 41)) ** 2
     assert outcome.scores.mean() == pytest.approx(chance, abs=0.06)
 
 
-def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
+def test_the_gain_is_not_measured_on_the_selection_pairs() -> None:
     """Of many candidates that are all alike the best is better by chance alone."""
     from sbertkit.evaluation.diagnosis.diagnose import _conclude, _Outcome
 
@@ -167,9 +168,9 @@ def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
         for layer in range(300)
     }
     found = _conclude(Sample(("a",), 1), outcomes, random.permutation(200), 0)
-    scores = [one.score for one in found.judged]
+    scores = [one.score for one in found.candidates]
     assert found.best.score - np.mean(scores) > 0.04
-    assert found.leaves_it
+    assert found.keeps_current
     assert abs(found.gain.difference) < 0.12
 
 
@@ -180,7 +181,7 @@ def test_the_pairs_that_choose_do_not_tell_the_gain() -> None:
         ([f"word{number}" for number in range(300)], "found 0 among 300"),
     ],
 )
-def test_texts_that_cannot_be_halved_are_refused(
+def test_texts_that_cannot_be_split_are_refused(
     tiny_encoder: Encoder, corpus: list[str], reason: str
 ) -> None:
     with pytest.raises(InputError, match="at least 100 different texts of some words") as refusal:
@@ -203,7 +204,7 @@ def test_each_step_is_saved_for_plain_sentence_transformers(
     from sentence_transformers import SentenceTransformer
 
     sample = texts(120)
-    encoder = configured(tiny_encoder, Candidate(Pooling("mean", (1,)), step), sample)
+    encoder = Candidate(Pooling("mean", (1,)), step).apply(tiny_encoder, sample)
     assert encoder.normalizes == tiny_encoder.normalizes
     encoder.save(tmp_path / "model")
     plain = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(sample[:8])
@@ -218,7 +219,7 @@ def test_the_saved_encoder_gives_what_the_diagnosis_judged(
 ) -> None:
     """The vectors of the grid are those of the encoder that is written."""
     pooling = Pooling("cls", (1,))
-    encoder = configured(tiny_encoder, Candidate(pooling, "center"), found.texts)
+    encoder = Candidate(pooling, "center").apply(tiny_encoder, found.texts)
     plain = tiny_encoder.variant(pooling, tiny_encoder.steps_before_normalization)
     step = FITS["center"](plain.encode(list(found.texts)))
     with torch.inference_mode():
@@ -230,5 +231,5 @@ def test_the_saved_encoder_gives_what_the_diagnosis_judged(
 def test_the_report_shows_the_choice(found: Diagnosis) -> None:
     page = render(diagnosis_page(found, {"model": "<tiny>", "corpus": "a.txt"}))
     assert "&lt;tiny&gt;" in page
-    assert "(as it is)" in page
+    assert "(current)" in page
     assert page.count("<svg") == 2

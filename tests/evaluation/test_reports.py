@@ -1,4 +1,4 @@
-"""Reports: complete, escaped, and asking nobody for anything."""
+"""Reports: complete, escaped and self-contained."""
 
 import re
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from sbertkit.evaluation.report import (
     write_page,
 )
 from sbertkit.evaluation.report.page import Section, Table, render
+from sbertkit.metrics import Interval
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def test_an_sts_report_says_all(sts: Any) -> None:
     words = check(sts_page(sts, ABOUT))
     for expected in (
         *("Spearman × 100", "euclidean", "manhattan", "Sub-corpora", "weighted mean", "mine"),
-        *("Where model and people differ most", "f" * 64),
+        *("Largest disagreements", "f" * 64),
         *(f"{100 * sts.spearman:.2f}", "<script>alert(1)</script>"),
     ):
         assert expected in words
@@ -126,7 +127,7 @@ def test_an_sts_report_says_all(sts: Any) -> None:
         (None, None, False),
     ],
 )
-def test_published_rows_stand_beside_a_known_set(
+def test_a_known_set_is_compared_with_published_results(
     sts: Any, source: str | None, split: str | None, shown: bool
 ) -> None:
     page = Reader(render(sts_page(replace(sts, source=source, split=split), ABOUT)))
@@ -141,10 +142,10 @@ def test_an_undefined_sts_result_has_a_report(tiny_encoder: "Encoder") -> None:
     assert "constant gold scores" in words
 
 
-def test_cut_sentences_are_listed(sts: Any) -> None:
-    whole = replace(sts, truncated=0, details=replace(sts.details, cut=()))
-    assert "No sentence was cut" in check(sts_page(whole, ABOUT))
-    changed = replace(sts, truncated=1, details=replace(sts.details, cut=("a long one",)))
+def test_truncated_sentences_are_listed(sts: Any) -> None:
+    whole = replace(sts, truncated=0, details=replace(sts.details, truncated=()))
+    assert "No sentence was truncated" in check(sts_page(whole, ABOUT))
+    changed = replace(sts, truncated=1, details=replace(sts.details, truncated=("a long one",)))
     assert "a long one" in check(sts_page(changed, ABOUT))
 
 
@@ -167,7 +168,7 @@ def test_an_isotropy_report_says_all(tiny_encoder: "Encoder") -> None:
         assert expected in words
 
 
-def test_tables_mark_rows_and_set_numbers_flush_right() -> None:
+def test_tables_mark_rows_and_right_align_numbers() -> None:
     table = Table(("name", "value>"), [("a", 1), ("b", None)], "what", frozenset({1}))
     text = render(Page("t", {}, {}, [Section("s", tables=[table])]))
     assert '<th class="right">value</th>' in text
@@ -187,12 +188,14 @@ def test_the_same_result_gives_the_same_page(sts: Any, tmp_path: Path) -> None:
         lambda: figures.scatter([], [], x_label="x", y_label="y", name="n"),
         lambda: figures.scatter(range(9_000), range(9_000), x_label="x", y_label="y", name="n"),
         lambda: figures.histogram([0, 0], -1, 1, x_label="x", name="n"),
-        lambda: figures.bars([], [], [], x_label="x", name="n"),
-        lambda: figures.bars([EVIL, "b"], [None, 1.0], [None, (0, 2)], x_label="x", name=EVIL),
+        lambda: figures.bars([], [], x_label="x", name="n"),
+        lambda: figures.bars(
+            [EVIL, "b"], [None, 1.0], [None, Interval(0, 2, 0.95)], x_label="x", name=EVIL
+        ),
         lambda: figures.line([None, None], x_label="x", y_label="y", name="n"),
     ],
 )
-def test_odd_values_are_drawn_and_colours_follow_the_page(draw: Callable[[], str]) -> None:
+def test_odd_values_are_drawn_and_colors_follow_the_page(draw: Callable[[], str]) -> None:
     drawing = draw()
     Reader(drawing)
     assert "<script" not in drawing
@@ -218,7 +221,7 @@ def test_a_label_is_text_in_every_drawing(label: str, recwarn: pytest.WarningsRe
     drawings = [
         figures.scatter([1], [2], x_label=label, y_label=label, name=label),
         figures.histogram([1, 2], 0, 1, x_label=label, name=label, of=label),
-        figures.bars([label, "b"], [1.0, 2.0], [None, None], x_label=label, name=label),
+        figures.bars([label, "b"], [1.0, 2.0], x_label=label, name=label),
         figures.line([1.0, 2.0], x_label=label, y_label=label, name=label),
     ]
     for drawing in drawings:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from sbertkit.arrays import Vectors
+from sbertkit.encoder import Encoded, EncodeReport
+from sbertkit.encoder.protocols import Kind
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 from sbertkit.evaluation import evaluate_retrieval, evaluate_run
 
@@ -33,15 +35,19 @@ QRELS = {"q1": {"d1": 2, "d3": 1}, "q2": {"d2": 1}, "q-own": {"d2": 1, "d1": 1}}
 class WordEncoder:
     """Counts words: the cosine of two texts is known by hand."""
 
-    def __init__(self, part: int = 8_192) -> None:
-        self.part = part
+    def __init__(self, chunk: int = 8_192) -> None:
+        self.chunk = chunk
         words = sorted(
             {word for text in [*TEXTS.values(), *QUERIES.values()] for word in text.split()}
         )
         self.place = {word: number for number, word in enumerate(words)}
         self.asked: list[tuple[str, int]] = []
 
-    def encode(self, texts: Sequence[str], /, *, kind: str) -> npt.NDArray[np.float32]:
+    def encode_with_report(self, texts: Sequence[str], /, *, kind: Kind = "document") -> Encoded:
+        vectors = self.encode(texts, kind)
+        return Encoded(vectors, EncodeReport(len(vectors), (), 0, (), (), 0, 0.0, 0.0))
+
+    def encode(self, texts: Sequence[str], kind: Kind) -> Vectors:
         self.asked.append((kind, len(texts)))
         vectors = np.zeros((len(texts), len(self.place)), np.float32)
         for row, text in enumerate(texts):
@@ -50,23 +56,21 @@ class WordEncoder:
                     vectors[row, self.place[word]] += 1
         return vectors
 
-    def start_run(self, *, kind: str) -> "WordRun":
+    def start_run(self, *, kind: Kind = "document") -> "WordRun":
         return WordRun(self, kind)
 
 
 class WordRun:
-    """Its vectors part by part."""
+    """Its vectors chunk by chunk."""
 
-    def __init__(self, encoder: WordEncoder, kind: str) -> None:
+    def __init__(self, encoder: WordEncoder, kind: Kind) -> None:
         self.encoder = encoder
         self.kind = kind
 
-    def vectors(
-        self, texts: Iterable[str], /, *, progress: bool
-    ) -> Iterator[npt.NDArray[np.float32]]:
+    def vectors(self, texts: Iterable[str], /, *, progress: bool = False) -> Iterator[Vectors]:
         waiting = iter(texts)
-        while part := list(islice(waiting, self.encoder.part)):
-            yield self.encoder.encode(part, kind=self.kind)
+        while chunk := list(islice(waiting, self.encoder.chunk)):
+            yield self.encoder.encode(chunk, self.kind)
 
 
 @pytest.fixture
@@ -95,14 +99,14 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 # --- what counts
 
 
-def test_own_ids_are_left_out_or_kept_and_it_is_said_which(
+def test_self_matches_are_excluded_or_kept_with_a_warning(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = {"q-own": {"q-own": 1.0, "d2": 0.9}}
@@ -112,8 +116,8 @@ def test_own_ids_are_left_out_or_kept_and_it_is_said_which(
     assert (out.measures["RR@10"], out.measures["nDCG@10"], out.exclude_self) == (1.0, 1.0, True)
     assert kept.measures["RR@10"] == 0.5
     assert kept.measures["nDCG@10"] == pytest.approx(0.63093, abs=1e-5)
-    assert (out.own, kept.own, kept.exclude_self) == (1, 1, False)
-    (line,) = said(caplog)
+    assert (out.self_matches, kept.self_matches, kept.exclude_self) == (1, 1, False)
+    (line,) = warnings(caplog)
     assert "1 quer" in line
     assert "own id" in line
 
@@ -126,7 +130,7 @@ def test_a_query_gets_as_many_hits_as_asked_for_beside_its_own_document(make: Ma
     assert next(iter(kept.run["q-own"])) == "q-own" or "q-own" in kept.run["q-own"]
 
 
-def test_what_is_missing_is_counted_as_the_cases_say(
+def test_missing_queries_and_documents_are_counted(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make(
@@ -142,7 +146,7 @@ def test_what_is_missing_is_counted_as_the_cases_say(
     assert result.left_out == ("q3", "q4")
     assert result.without_hits == ("q2",)
     assert result.missing == ("d9",)
-    assert [line.partition(":")[0] for line in said(caplog)] == [
+    assert [line.partition(":")[0] for line in warnings(caplog)] == [
         "1 judged document not in the corpus, or blank (d9)",
         "2 queries left out (q3, q4)",
     ]
@@ -206,9 +210,9 @@ def test_an_encoder_finds_what_is_nearest(make: Make) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_corpus_in_parts_gives_the_same(make: Make, size: int) -> None:
+def test_a_corpus_in_chunks_gives_the_same(make: Make, size: int) -> None:
     whole = evaluate_retrieval(WordEncoder(), make())
-    encoder = WordEncoder(part=size)
+    encoder = WordEncoder(chunk=size)
     parts = evaluate_retrieval(encoder, make())
     assert parts.measures == whole.measures
     for query, found in whole.run.items():
@@ -221,7 +225,7 @@ def test_a_text_without_a_known_word_is_near_to_nothing(make: Make) -> None:
     assert evaluate_retrieval(WordEncoder(), folder).run["q1"]["odd"] == 0.0
 
 
-def test_an_id_twice_in_the_corpus_is_refused_with_both_lines(make: Make) -> None:
+def test_a_duplicate_id_in_the_corpus_is_refused_with_both_lines(make: Make) -> None:
     folder = make()
     path = folder / "corpus.jsonl"
     path.write_text(path.read_text() + path.read_text().splitlines()[1] + "\n")
@@ -235,24 +239,24 @@ def test_a_judged_query_without_a_text_counts_as_nothing_found(
     folder = make(qrels={**QRELS, "lost": {"d1": 1}})
     result = evaluate_retrieval(WordEncoder(), folder)
     assert (result.queries, result.without_hits) == (4, ("lost",))
-    assert said(caplog) == ["1 judged query without a text (lost)"]
+    assert warnings(caplog) == ["1 judged query without a text (lost)"]
 
 
-def test_blank_documents_are_said_and_left_out(
+def test_blank_documents_are_reported_and_left_out(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = evaluate_retrieval(WordEncoder(), make({**TEXTS, "blank": " "}))
     assert "blank" not in result.run["q1"]
-    assert said(caplog) == ["1 blank (blank): left out"]
+    assert warnings(caplog) == ["1 blank (blank): left out"]
 
 
-def test_a_judged_document_that_is_blank_is_said(
+def test_a_judged_document_that_is_blank_is_reported(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make({**TEXTS, "blank": " "}, qrels={"q1": {"blank": 1}})
     result = evaluate_retrieval(WordEncoder(), folder)
     assert result.missing == ("blank",)
-    assert "1 judged document not in the corpus, or blank (blank)" in said(caplog)
+    assert "1 judged document not in the corpus, or blank (blank)" in warnings(caplog)
 
 
 def test_titles_are_joined_as_beir_does(make: Make) -> None:
@@ -276,12 +280,12 @@ def test_a_depth_below_one_is_refused(make: Make, depth: int) -> None:
         evaluate_retrieval(WordEncoder(), make(), depth=depth)
 
 
-def test_a_depth_that_a_measure_looks_beyond_is_refused(make: Make) -> None:
+def test_a_depth_below_the_cutoff_of_a_measure_is_refused(make: Make) -> None:
     with pytest.raises(InputError, match=r"depth.*100"):
         evaluate_retrieval(WordEncoder(), make(), depth=50, measures=["R@100"])
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         evaluate_retrieval(WordEncoder(), tmp_path / "nowhere")
 

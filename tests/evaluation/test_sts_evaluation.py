@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from sbertkit.arrays import Vectors
 from sbertkit.data.sts import StsPair, StsSet, read_sts
+from sbertkit.encoder import Encoded, EncodeReport
+from sbertkit.encoder.protocols import Kind, RunLike
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 from sbertkit.evaluation.sts import evaluate_sts, mean_score
 
@@ -18,35 +20,35 @@ if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
 
 
-class Report(NamedTuple):
-    truncated: tuple[int, ...]
+def encoded(vectors: Vectors, truncated: tuple[int, ...] = ()) -> Encoded:
+    return Encoded(vectors, EncodeReport(len(vectors), truncated, 0, (), (), 0, 0.0, 0.0))
 
 
-class Encoded(NamedTuple):
-    vectors: npt.NDArray[np.float32]
-    report: Report
+class FakeEncoder:
+    def start_run(self, *, kind: Kind = "document") -> RunLike:
+        raise NotImplementedError
 
 
 @dataclass
-class AngleEncoder:
+class AngleEncoder(FakeEncoder):
     """A sentence "... 30" has the vector of length 2 at 30 degrees; "cut" texts are truncated."""
 
     calls: list[list[str]] = field(default_factory=list)
 
-    def encode_with_report(self, texts: Sequence[str], /) -> Encoded:
+    def encode_with_report(self, texts: Sequence[str], /, *, kind: Kind = "document") -> Encoded:
         self.calls.append(list(texts))
         angles = [math.radians(float(text.split()[-1])) for text in texts]
         vectors = np.array([[2 * math.cos(a), 2 * math.sin(a)] for a in angles], dtype=np.float32)
         cut = tuple(row for row, text in enumerate(texts) if text.startswith("cut"))
-        return Encoded(vectors.reshape(-1, 2), Report(cut))
+        return encoded(vectors.reshape(-1, 2), cut)
 
 
 @dataclass
-class FixedEncoder:
-    vectors: npt.NDArray[np.float32]
+class FixedEncoder(FakeEncoder):
+    vectors: Vectors
 
-    def encode_with_report(self, texts: Sequence[str], /) -> Encoded:
-        return Encoded(self.vectors[: len(texts)], Report(()))
+    def encode_with_report(self, texts: Sequence[str], /, *, kind: Kind = "document") -> Encoded:
+        return encoded(self.vectors[: len(texts)])
 
 
 # cosines 1, 0.5, 0, -1
@@ -192,7 +194,7 @@ def test_pairs_of_other_types_are_refused(pairs: object) -> None:
 
 
 def test_a_split_of_pairs_in_memory_is_refused() -> None:
-    with pytest.raises(InputError, match="split 'dev' was asked of pairs that are read already"):
+    with pytest.raises(InputError, match="split 'dev' was given for pairs in memory"):
         evaluate_sts(AngleEncoder(), PAIRS, split="dev")
 
 
@@ -204,7 +206,7 @@ def test_a_split_of_pairs_in_memory_is_refused() -> None:
         (np.diag([1, 1, np.nan, np.inf, 1]), "found 2 with NaN or infinity, the first for 'c 60'"),
     ],
 )
-def test_vectors_of_no_use_are_refused(vectors: npt.NDArray[np.float32], message: str) -> None:
+def test_vectors_of_no_use_are_refused(vectors: Vectors, message: str) -> None:
     with pytest.raises(InputError, match=message):
         evaluate_sts(FixedEncoder(vectors), PAIRS)
 

@@ -14,7 +14,7 @@ from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation import evaluate_retrieval, evaluate_sts
 from sbertkit.evaluation.report import suite_page
 from sbertkit.evaluation.report.page import render
-from sbertkit.evaluation.report.suite import suite_rows
+from sbertkit.evaluation.report.suite import suite_table
 from sbertkit.evaluation.suites import Suite, read_suite, run_suite, runner, suite_names
 
 OWN = """
@@ -188,7 +188,8 @@ def test_published_rows_are_averaged_over_the_same_sets(
     data: Path, own: Suite, tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     result = run_suite(tiny_encoder, own, tmp_path / "results")
-    columns, rows = suite_rows(result)
+    table = suite_table(result)
+    columns, rows = table.columns, table.rows
     assert columns == ("encoder", "stsb>", "cisi>", "mean of 2>")
     assert rows[1] == ("published: They <b>", "80.00", "30.00", "55.00")
     assert rows[2] == ("published: Others", "81.00", "", "")

@@ -1,4 +1,4 @@
-"""Vectors that are kept in files: the same as without, also after damage or an interruption."""
+"""Cached vectors equal encoded ones, also after damage or an interruption."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.protocols import Kind
 from sbertkit.errors import StorageError
 from sbertkit.evaluation import vector_cache
 from sbertkit.evaluation.vector_cache import CachedEncoder
@@ -22,8 +24,12 @@ TEXTS = ["two goats climb", "", "a kettle sings", "goats " * 80, "two goats clim
 
 @pytest.fixture
 def cached(tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CachedEncoder:
-    monkeypatch.setattr(vector_cache, "_CHUNK", 2)
+    monkeypatch.setattr(vector_cache, "_TEXTS_PER_FILE", 2)
     return CachedEncoder(tiny_encoder, tmp_path / "cache")
+
+
+def encode(cached: CachedEncoder, texts: list[str], kind: Kind = "document") -> Vectors:
+    return cached.encode_with_report(texts, kind=kind).vectors
 
 
 def files(tmp_path: Path) -> list[Path]:
@@ -37,7 +43,7 @@ def forbid_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Encoder, "start_run", refuse)
 
 
-def test_what_was_encoded_once_is_read(
+def test_cached_vectors_are_read(
     cached: CachedEncoder, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = tiny_encoder.encode_with_report(TEXTS)
@@ -54,8 +60,8 @@ def test_what_was_encoded_once_is_read(
 
 def test_queries_and_documents_are_kept_apart(tiny_encoder: Encoder, tmp_path: Path) -> None:
     cached = CachedEncoder(tiny_encoder, tmp_path / "cache")
-    cached.encode(["goats"], kind="document")
-    cached.encode(["goats"], kind="query")
+    encode(cached, ["goats"], kind="document")
+    encode(cached, ["goats"], kind="query")
     assert len(files(tmp_path)) == 2
 
 
@@ -63,19 +69,19 @@ def test_texts_are_told_apart_though_they_join_to_the_same(
     cached: CachedEncoder, tiny_encoder: Encoder
 ) -> None:
     one, other = ["ab", "c"], ["a", "bc"]
-    cached.encode(one)
-    np.testing.assert_allclose(cached.encode(other), tiny_encoder.encode(other), atol=1e-6)
+    encode(cached, one)
+    np.testing.assert_allclose(encode(cached, other), tiny_encoder.encode(other), atol=1e-6)
 
 
 def test_no_texts_give_no_vectors(cached: CachedEncoder, tiny_encoder: Encoder) -> None:
-    assert cached.encode([]).shape == (0, tiny_encoder.dim)
+    assert encode(cached, []).shape == (0, tiny_encoder.dim)
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
 def test_a_damaged_file_is_encoded_again(
     cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
-    first = cached.encode(TEXTS)
+    first = encode(cached, TEXTS)
     for path in files(tmp_path):
         content = bytearray(path.read_bytes())
         if damage == "flip":
@@ -83,7 +89,7 @@ def test_a_damaged_file_is_encoded_again(
         damaged = {"cut": content[:-9], "empty": bytearray(), "flip": content}
         path.write_bytes(damaged[damage])
     with caplog.at_level(logging.WARNING, "sbertkit"):
-        again = cached.encode(TEXTS)
+        again = encode(cached, TEXTS)
     np.testing.assert_array_equal(first, again)
     assert sum("is damaged" in record.getMessage() for record in caplog.records) == 3
 
@@ -127,11 +133,11 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
 def test_a_hostile_file_with_the_right_hash_is_encoded_again(
     cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    first = cached.encode(TEXTS)
+    first = encode(cached, TEXTS)
     for path in files(tmp_path):
         path.write_bytes(HOSTILE[name](path.read_bytes()))
     with caplog.at_level(logging.WARNING, "sbertkit"):
-        again = cached.encode(TEXTS)
+        again = encode(cached, TEXTS)
     np.testing.assert_array_equal(first, again)
     lines = [record.getMessage() for record in caplog.records]
     assert sum(" is damaged (" in line for line in lines) == 3
@@ -143,7 +149,7 @@ def test_a_hostile_file_with_the_right_hash_is_encoded_again(
 def test_what_is_no_regular_file_is_not_read(
     cached: CachedEncoder, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
-    cached.encode(["a kettle"])
+    encode(cached, ["a kettle"])
     (path,) = files(tmp_path)
     elsewhere = path.rename(tmp_path / "elsewhere")
     make: dict[str, Callable[[], object]] = {
@@ -154,7 +160,7 @@ def test_what_is_no_regular_file_is_not_read(
     }
     make[kind]()
     with caplog.at_level(logging.WARNING, "sbertkit"), contextlib.suppress(StorageError):
-        cached.encode(["a kettle"])
+        encode(cached, ["a kettle"])
     assert " is damaged (" in caplog.records[0].getMessage()
     assert elsewhere.is_file()
 
@@ -177,7 +183,7 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
         return start(self, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Encoder, "start_run", counted)
-    cached.encode(TEXTS)
+    encode(cached, TEXTS)
     assert len(encoded) == 2
 
 
@@ -188,7 +194,7 @@ def test_what_happened_to_texts_is_said_once_for_all_parts(
     for _ in range(2):
         caplog.clear()
         with caplog.at_level(logging.WARNING, "sbertkit"):
-            cached.encode(texts)
+            encode(cached, texts)
         lines = [record.getMessage() for record in caplog.records]
         assert len(lines) == 2, lines
         assert lines[0].startswith("3 of 5 texts were cut at ")
@@ -198,5 +204,5 @@ def test_what_happened_to_texts_is_said_once_for_all_parts(
 def test_another_encoder_has_files_of_its_own(tiny_encoder: Encoder, tmp_path: Path) -> None:
     other = Encoder.load(tiny_encoder.options.model, pooling="cls", normalize=True)
     for encoder in (tiny_encoder, other):
-        vectors = CachedEncoder(encoder, tmp_path / "cache").encode(TEXTS)
+        vectors = encode(CachedEncoder(encoder, tmp_path / "cache"), TEXTS)
         np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)

@@ -1,4 +1,4 @@
-"""``eval``: one module a command."""
+"""``eval``: one module per command."""
 
 import click
 
@@ -13,7 +13,7 @@ from sbertkit.cli.evaluate.sts import sts
 
 @click.group(name="eval", commands=[sts, retrieval, isotropy, index, run, compare, mteb])
 def evaluate() -> None:
-    """Measure encoders and indexes.
+    """Evaluate encoders and indexes.
 
     \b
     Example:

@@ -8,6 +8,7 @@ from sbertkit.cli.files import STANDARD_OUTPUT, json_option, targets_of, write_j
 from sbertkit.cli.options import measure_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.errors import InputError
+from sbertkit.formatting import decimal, interval_text
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import Comparison
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--qrels", metavar="FILE", help="Judgements, for run files.")
+@click.option("--qrels", metavar="FILE", help="Relevance judgments, for run files.")
 @measure_option
-@click.option("--exclude-self", is_flag=True, help="Leave out documents with the query's own id.")
+@click.option("--exclude-self", is_flag=True, help="Exclude documents with the query's own id.")
 @click.option(
-    "--missing-as-zero", is_flag=True, help="Queries that one system alone answers count as 0."
+    "--missing-as-zero", is_flag=True, help="Count queries that only one system answers as 0."
 )
 @json_option
 def compare(
@@ -32,7 +33,7 @@ def compare(
     missing_as_zero: bool,
     json_path: str | None,
 ) -> None:
-    """Tell whether system A is better than system B, by more than chance.
+    """Test whether system A is significantly better than system B.
 
     A and B are run files (with --qrels), or results that eval retrieval wrote with --json. The
     difference of the means comes with a bootstrap interval and the p-value of the two-sided paired
@@ -73,19 +74,17 @@ def compare(
 
 
 def _print(found: "Comparison", first: str, second: str) -> None:
-    rows = []
-    for name, test in found.tests.items():
-        low, high, _ = test.interval or (None, None, None)
-        rows.append(
-            (
-                name,
-                f"{found.first[name]:.4f}",
-                f"{found.second[name]:.4f}",
-                f"{test.difference:+.4f}",
-                "n/a" if low is None else f"{low:+.4f} to {high:+.4f}",
-                f"{test.p_value:.4f}",
-            )
+    rows = [
+        (
+            name,
+            decimal(found.first[name], 4),
+            decimal(found.second[name], 4),
+            decimal(test.difference, 4, sign="+"),
+            interval_text(test.interval, sign="+"),
+            decimal(test.p_value, 4),
         )
+        for name, test in found.tests.items()
+    ]
     print_table(("measure", "A>", "B>", "A - B>", "95 % interval>", "p>"), rows)
     print_facts(
         [

@@ -13,6 +13,7 @@ from sbertkit.cli.options import (
     trust_option,
 )
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.formatting import decimal, interval_text
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import IndexResult
@@ -20,19 +21,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits a query.")
+@click.option(
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
+)
 @click.option(
     "--queries",
     type=click.IntRange(min=1),
     default=1_000,
     show_default=True,
-    help="Stored vectors that are looked up.",
+    help="Number of stored vectors used as queries.",
 )
 @click.option(
     "--collection", metavar="FOLDER", help="Judged queries of the corpus, in BEIR's layout."
 )
 @click.option(
-    "--split", default="test", show_default=True, metavar="SPLIT", help="Of the judgements."
+    "--split", default="test", show_default=True, metavar="SPLIT", help="Split of the qrels."
 )
 @measure_option
 @click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
@@ -53,10 +56,10 @@ def index(
     trust_remote_code: bool,
     quiet: bool,
 ) -> None:
-    """Tell what the kind of the index DIR costs against exhaustive search.
+    """Measure the index DIR against exact search over its vectors.
 
-    Recall of the nearest documents, time a query, bytes a vector; with judgements also what their
-    measures lose. The encoder's own quality does not count.
+    Reports the recall of the nearest documents, the time per query and the bytes per vector; with
+    judged queries also by how much their measures drop. The encoder's quality does not count.
 
     \b
     Example:
@@ -64,7 +67,7 @@ def index(
       sbertkit eval index indexes/scifact --collection scifact --measure nDCG@10
     """
     from sbertkit.evaluation import evaluate_index
-    from sbertkit.evaluation.index_quality import DEFAULT_MEASURES
+    from sbertkit.evaluation.index_quality import INDEX_MEASURES
     from sbertkit.retrieval import SearchIndex
 
     given = given_options(click.get_current_context())
@@ -84,7 +87,7 @@ def index(
             k=k,
             queries=queries,
             split=split,
-            measures=measures or DEFAULT_MEASURES,
+            measures=measures or INDEX_MEASURES,
             progress=not quiet,
         )
     write_json(target, {"index": directory, **result.to_dict()})
@@ -93,29 +96,28 @@ def index(
 
 
 def _print(result: "IndexResult") -> None:
-    low, high, _ = result.interval or (result.recall, result.recall, None)
     print_facts(
         [
             ("kind", f"{result.kind}, {result.documents:,} documents"),
             (
                 f"recall@{result.k}",
-                f"{result.recall:.4f} ({low:.4f} to {high:.4f}), at worst {result.worst:.2f}, "
-                f"over {result.queries:,} queries",
+                f"{result.recall:.4f} ({interval_text(result.interval)}), "
+                f"minimum {result.min_recall:.2f}, over {result.queries:,} queries",
             ),
             *(
-                (f"bytes a vector, {part}", f"{size:,.1f}")
-                for part, size in result.bytes_a_vector.items()
+                (f"bytes per vector, {part}", f"{size:,.1f}")
+                for part, size in result.bytes_per_vector.items()
             ),
         ]
     )
     rows = [
-        (name, *(f"{value:.2f}" for value in latency))
-        for name, latency in (("the index", result.latency), ("exhaustive", result.exact_latency))
+        (name, *(decimal(value, 2) for value in latency))
+        for name, latency in (("index", result.latency), ("exact search", result.exact_latency))
     ]
-    print_table(("ms a query", "median>", "95 %>", "99 %>"), rows)
+    print_table(("ms per query", "median>", "95 %>", "99 %>"), rows)
     if result.measures is not None:
-        losses = [
-            (name, f"{loss.exact:.4f}", f"{loss.found:.4f}", f"{loss.lost:+.4f}")
-            for name, loss in result.measures.items()
+        drops = [
+            (name, *(decimal(value, 4) for value in values))
+            for name, values in result.measures.items()
         ]
-        print_table(("measure", "exhaustive>", "the index>", "lost>"), losses)
+        print_table(("measure", "exact search>", "index>", "drop>"), drops)

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=2_000,
     show_default=True,
-    help="Texts looked at, drawn at random.",
+    help="Number of texts drawn at random.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of it.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draw."
+)
 @read_options
 @json_option
 @report_option
@@ -46,10 +48,10 @@ def isotropy(
     report_path: str | None,
     quiet: bool,
 ) -> None:
-    """Tell how evenly an encoder's vectors use their space, on the texts of CORPUS.
+    """Measure how evenly an encoder's vectors use their space, on the texts of CORPUS.
 
-    In a narrow cone all texts have a high cosine. What L2 normalization changes is the dot product
-    and the Euclidean distance; it cannot change the cosine of any two texts.
+    In a narrow cone all texts have a high cosine. L2 normalization changes the dot product and the
+    Euclidean distance; it cannot change the cosine of any two texts.
 
     \b
     Example:
@@ -77,8 +79,7 @@ def isotropy(
 
 
 def _print(result: "IsotropyResult", about: Mapping[str, Any]) -> None:
-    from sbertkit.evaluation.report.isotropy import space_rows
-    from sbertkit.formatting import decimal
+    from sbertkit.evaluation.report.isotropy import frequency_table, layer_table, space_table
 
     print_facts(
         [
@@ -89,15 +90,5 @@ def _print(result: "IsotropyResult", about: Mapping[str, Any]) -> None:
             ),
         ]
     )
-    print_table(("measure", "as pooled>", "normalized>"), space_rows(result))
-    print_table(
-        ("rank correlation with frequency", "items>", "length>", "distance from mean>"),
-        [
-            (name, f"{found.items:,}", decimal(found.norm), decimal(found.centre))
-            for name, found in result.frequency.items()
-        ],
-    )
-    print_table(
-        ("layer>", "cosine of random pairs>"),
-        [(layer, decimal(cosine)) for layer, cosine in enumerate(result.layers)],
-    )
+    for table in (space_table(result), frequency_table(result), layer_table(result)):
+        print_table(table.columns, table.rows)

@@ -19,7 +19,7 @@ from sbertkit.progress import say
     metavar="DIR",
     default=str(Path("results") / "mteb"),
     show_default=True,
-    help="Where mteb keeps its results.",
+    help="Folder for mteb's results.",
 )
 @json_option
 @quiet_option
@@ -32,7 +32,7 @@ def mteb(
 ) -> None:
     """Run tasks of the package mteb, unchanged, with an encoder.
 
-    mteb fetches its data from the hub. Tasks whose results are in DIR for this very encoder are not
+    mteb downloads its data from the hub. Tasks whose results for this encoder are in DIR are not
     run again.
 
     \b

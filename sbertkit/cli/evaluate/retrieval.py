@@ -35,8 +35,8 @@ _OF_ENCODERS = (
 )
 
 
-class _Measured(NamedTuple):
-    """A result, and what was measured, in words."""
+class _Evaluated(NamedTuple):
+    """A result, and facts about the system."""
 
     result: "RetrievalResult"
     system: Mapping[str, str]
@@ -45,31 +45,29 @@ class _Measured(NamedTuple):
 @click.command()
 @click.argument("collection")
 @encoder_options
-@click.option("--index", "index", metavar="DIR", help="Search this index, not the corpus itself.")
+@click.option("--index", "index", metavar="DIR", help="Evaluate this index.")
 @click.option(
-    "--run", "run", metavar="FILE", help="Measure this run; COLLECTION may be a qrels file then."
+    "--run", "run", metavar="FILE", help="Evaluate this run; COLLECTION may then be a qrels file."
 )
 @click.option(
-    "--split", default="test", show_default=True, metavar="SPLIT", help="Of the judgements."
+    "--split", default="test", show_default=True, metavar="SPLIT", help="Split of the qrels."
 )
 @measure_option
 @click.option(
     "--exclude-self/--keep-self",
     default=None,
-    help="Documents with the query's own id; by default left out, but kept with a qrels file.",
+    help="Exclude documents with the query's own id; the default, except with a qrels file.",
 )
 @click.option(
     "--depth",
     type=click.IntRange(min=1),
     default=1_000,
     show_default=True,
-    help="Documents a query is answered with.",
+    help="Documents retrieved per query.",
 )
+@click.option("--write-run", metavar="OUT", help="Write the hits as a TREC run; - prints it.")
 @click.option(
-    "--write-run", metavar="OUT", help="Write what was found, in TREC's six columns; - prints it."
-)
-@click.option(
-    "--per-query", metavar="OUT", help="Write the values of each query, tab-separated; - prints it."
+    "--per-query", metavar="OUT", help="Write the values per query, tab-separated; - prints it."
 )
 @json_option
 @report_option
@@ -89,12 +87,12 @@ def retrieval(
     report_path: str | None,
     quiet: bool,
 ) -> None:
-    """Measure how well an encoder, an index or a run finds what people judged relevant.
+    """Measure how well an encoder, an index or a run finds relevant documents.
 
-    COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv) or a data
-    set by name, see data list; with --run the file of judgements is enough. An
-    encoder is measured with exact search. The measures are trec_eval's; queries without a relevant
-    document are left out and counted.
+    COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv) or the
+    name of a data set, see data list; with --run a qrels file is enough. An encoder is evaluated
+    with exact search. The measures are trec_eval's; queries without a relevant document are left
+    out and counted.
 
     \b
     Example:
@@ -114,13 +112,13 @@ def retrieval(
     if exclude_self is not None:
         settings["exclude_self"] = exclude_self  # type: ignore[assignment]  # mixed settings
     if run is not None and not Path(collection).is_dir():
-        measured = _of_run_file(run, collection, settings)
+        evaluated = _of_run_file(run, collection, settings)
     else:
-        read = read_collection(collection, split)  # before an encoder is loaded in vain
+        read = read_collection(collection, split)  # before the encoder is loaded
         more = {"depth": depth, "progress": not quiet}
-        measured = _of_system(read, load_encoder, index, run, {**settings, **more})
-    result = measured.result
-    about = {"collection": collection, **measured.system}
+        evaluated = _of_system(read, load_encoder, index, run, {**settings, **more})
+    result = evaluated.result
+    about = {"collection": collection, **evaluated.system}
     write_json(targets[0], {**about, **result.to_dict()})
     write_rows(targets[1], ("query", *result.measures), _rows(result))
     write_run_file(targets[2], result.run)
@@ -130,7 +128,7 @@ def retrieval(
 
 
 def _query_texts(collection: str) -> Mapping[str, str]:
-    """Texts of the queries, for the report; none where judgements alone were given."""
+    """Texts of the queries, for the report; none if only a qrels file was given."""
     from sbertkit.data.retrieval import read_queries
 
     files = (Path(collection) / f"queries.jsonl{suffix}" for suffix in ("", ".gz"))
@@ -138,7 +136,7 @@ def _query_texts(collection: str) -> Mapping[str, str]:
 
 
 def _check_options(context: click.Context, collection: Path) -> None:
-    """Refuses options that would do nothing beside the others."""
+    """Refuses options that have no effect together with others."""
     given = given_options(context)
     idle = {
         "index": ("pooling", "max_tokens", "precision", "backend"),
@@ -152,10 +150,10 @@ def _check_options(context: click.Context, collection: Path) -> None:
             raise click.UsageError(f"--{name} needs a folder as COLLECTION")
 
 
-def _of_run_file(run: str, qrels: str, settings: Mapping[str, Any]) -> _Measured:
+def _of_run_file(run: str, qrels: str, settings: Mapping[str, Any]) -> _Evaluated:
     from sbertkit.evaluation import evaluate_run
 
-    return _Measured(evaluate_run(run, qrels, **settings), {"run": run})
+    return _Evaluated(evaluate_run(run, qrels, **settings), {"run": run})
 
 
 def _of_system(
@@ -164,12 +162,12 @@ def _of_system(
     index: str | None,
     run: str | None,
     settings: Mapping[str, Any],
-) -> _Measured:
+) -> _Evaluated:
     from sbertkit.evaluation import evaluate_retrieval
 
     if run is not None:
         about = {"split": collection.split, "run": run}
-        return _Measured(evaluate_retrieval(run, collection, **settings), about)
+        return _Evaluated(evaluate_retrieval(run, collection, **settings), about)
     if index is None:
         encoder = load_encoder()
         about = {
@@ -177,7 +175,7 @@ def _of_system(
             "model": encoder.options.model,
             "fingerprint": encoder.fingerprint,
         }
-        return _Measured(evaluate_retrieval(encoder, collection, **settings), about)
+        return _Evaluated(evaluate_retrieval(encoder, collection, **settings), about)
     from sbertkit.retrieval import SearchIndex
 
     context = click.get_current_context()
@@ -196,7 +194,7 @@ def _of_system(
             "model": info.model,
             "fingerprint": info.fingerprint,
         }
-        return _Measured(evaluate_retrieval(opened, collection, **settings), about)
+        return _Evaluated(evaluate_retrieval(opened, collection, **settings), about)
 
 
 def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
@@ -208,21 +206,20 @@ def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
 
 
 def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
-    rows = []
-    for name, value in result.measures.items():
-        interval = result.intervals[name]
-        shown = "n/a" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
-        rows.append((name, f"{value:.4f}", shown))
-    print_table(("measure", "mean>", "95 % interval>"), rows)
+    from sbertkit.evaluation.report.retrieval import measure_table
+
+    table = measure_table(result)
+    print_table(table.columns, table.rows)
+    kept = "excluded" if result.exclude_self else "kept"
     facts: list[tuple[str, object]] = [
         (name, value) for name, value in about.items() if name != "fingerprint"
     ]
     facts += [
         (
             "queries",
-            f"{result.queries:,} measured, {len(result.left_out):,} left out, "
+            f"{result.queries:,} evaluated, {len(result.left_out):,} left out, "
             f"{len(result.without_hits):,} without hits",
         ),
-        ("own ids", f"{'left out' if result.exclude_self else 'kept'} ({result.own:,} met)"),
+        ("self-matches", f"{kept} ({result.self_matches:,} found)"),
     ]
     print_facts(facts)

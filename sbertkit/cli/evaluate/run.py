@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     metavar="DIR",
-    help="Where results are kept. [default: results/SUITE-FINGERPRINT]",
+    help="Folder for results. [default: results/SUITE-FINGERPRINT]",
 )
-@click.option("--cache", metavar="DIR", help="Where vectors are kept. [default: the user's cache]")
-@click.option("--no-cache", is_flag=True, help="Keep no vectors.")
+@click.option(
+    "--cache", metavar="DIR", help="Folder for cached vectors. [default: the user's cache]"
+)
+@click.option("--no-cache", is_flag=True, help="Do not cache vectors.")
 @json_option
 @report_option
 @quiet_option
@@ -44,11 +46,11 @@ def run(
     report_path: str | None,
     quiet: bool,
 ) -> None:
-    """Measure an encoder on the data sets of a SUITE, beside published rows.
+    """Evaluate an encoder on the data sets of a SUITE and compare with published results.
 
     SUITE is sts, sts-multilingual, retrieval-small, chinese, or a .toml file of your own. Sets come
-    from the folder that SBERTKIT_DATA names, or from the hub. What was measured is kept: an
-    interrupted run goes on where it was.
+    from the folder that SBERTKIT_DATA names, or from the hub. Results are saved set by set: an
+    interrupted run continues where it stopped.
 
     \b
     Example:
@@ -74,10 +76,10 @@ def run(
 
 
 def _print(result: "SuiteResult", folder: str) -> None:
-    from sbertkit.evaluation.report.suite import suite_rows
+    from sbertkit.evaluation.report.suite import suite_table
 
-    columns, rows = suite_rows(result)
-    print_table(columns, rows, title=result.suite.title)
+    table = suite_table(result)
+    print_table(table.columns, table.rows, title=result.suite.title)
     facts = [("model", result.model), ("results", folder)]
     facts += [("left out", name) for name in result.missing]
     print_facts(facts)

@@ -15,23 +15,23 @@ from sbertkit.cli.files import (
 )
 from sbertkit.cli.options import LoadEncoder, encoder_options
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.formatting import decimal, percent, percent_interval
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import StsResult
-    from sbertkit.metrics import Interval
 
 
 @click.command()
 @click.argument("file")
 @encoder_options
 @click.option(
-    "--split", metavar="SPLIT", help="By default test where there are several; all for every row."
+    "--split", metavar="SPLIT", help="By default test if there are several; all takes every row."
 )
 @click.option(
     "--scale",
     type=(float, float),
     metavar="LOW HIGH",
-    help="Refuse a gold score outside of it, such as one that is mistyped.",
+    help="Range of the gold scores; others, such as mistyped ones, are refused.",
 )
 @json_option
 @report_option
@@ -71,52 +71,29 @@ def sts(
     write_json(target, {**about, **result.to_dict()})
     write_report(report, lambda: sts_page(result, about))
     if STANDARD_OUTPUT not in (target, report):
-        print_facts(_facts(result, encoder.options.model))
-        _print_tables(result)
+        _print(result, encoder.options.model)
 
 
-def _print_tables(result: "StsResult") -> None:
-    rows = [
-        (name, _percent(found.spearman), _percent(found.pearson))
-        for name, found in result.similarities.items()
-    ]
-    print_table(("similarity", "Spearman>", "Pearson>"), rows)
-    if not result.subsets:
-        return
-    parts: list[tuple[object, ...]] = [
-        (name, f"{score.pairs:,}", _percent(score.spearman), _range(score.interval))
-        for name, score in result.subsets.items()
-    ]
-    pairs = sum(score.pairs for score in result.subsets.values())
-    parts.append(("weighted mean", f"{pairs:,}", _percent(result.weighted_mean), ""))
-    print_table(("subset", "pairs>", "Spearman>", "95 % interval>"), parts)
+def _print(result: "StsResult", model: str) -> None:
+    from sbertkit.evaluation.report.sts import similarity_table, subset_table
 
-
-def _percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.2f}"
-
-
-def _range(interval: "Interval | None") -> str:
-    if interval is None:
-        return "n/a"
-    return f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
-
-
-def _facts(result: "StsResult", model: str) -> list[tuple[str, object]]:
     undefined = f"undefined ({result.reason})"
     facts: list[tuple[str, object]] = [
         ("model", model),
         ("file", result.source),
         ("split", result.split or "none in the file"),
         ("pairs", f"{result.pairs:,}"),
-        ("Spearman", undefined if result.spearman is None else f"{100 * result.spearman:.2f}"),
+        ("Spearman", undefined if result.spearman is None else percent(result.spearman)),
     ]
     if result.interval is not None:
-        facts.append((f"{100 * result.interval.level:.0f} % interval", _range(result.interval)))
+        level = f"{100 * result.interval.level:.0f} % interval"
+        facts.append((level, percent_interval(result.interval)))
     facts += [
-        ("Pearson", undefined if result.pearson is None else f"{100 * result.pearson:.2f}"),
-        ("cut sentences", f"{result.truncated} of {result.sentences:,} distinct ones"),
+        ("Pearson", undefined if result.pearson is None else percent(result.pearson)),
+        ("truncated", f"{result.truncated} of {result.sentences:,} distinct sentences"),
+        ("cosine of random pairs", decimal(result.mean_random_cosine)),
     ]
-    if result.mean_random_cosine is not None:
-        facts.append(("cosine of random pairs", f"{result.mean_random_cosine:.3f}"))
-    return facts
+    print_facts(facts)
+    tables = [similarity_table(result), *([subset_table(result)] if result.subsets else [])]
+    for table in tables:
+        print_table(table.columns, table.rows)

@@ -1,6 +1,6 @@
-"""Which pooling, layer and post-processing suit an encoder on one's own texts, without labels."""
+"""Which pooling, layer and post-processor suit an encoder on the user's texts, without labels."""
 
 from sbertkit.evaluation.diagnosis.candidates import Candidate
-from sbertkit.evaluation.diagnosis.diagnose import Diagnosis, Judged, configured, diagnose
+from sbertkit.evaluation.diagnosis.diagnose import CandidateScore, Diagnosis, diagnose
 
-__all__ = ["Candidate", "Diagnosis", "Judged", "configured", "diagnose"]
+__all__ = ["Candidate", "CandidateScore", "Diagnosis", "diagnose"]

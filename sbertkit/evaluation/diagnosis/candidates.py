@@ -1,30 +1,31 @@
-"""What is tried: poolings over layers, and what is fitted after them."""
+"""The configurations to try: poolings over layers, each with each post-processor."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.whitening import FITS
+from sbertkit.encoder.whitening import FITS, post_processed
 
 POOLINGS = ("mean", "cls", "max", "eos", "weighted_mean")
-"""Without ``mean_sqrt_len``, which has the direction of ``mean``."""
-_MOST_LAYERS = 6
+"""Without ``mean_sqrt_len``, whose vectors have the direction of those of ``mean``."""
+_MAX_LAYERS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A way to get vectors from an encoder.
+    """A configuration of an encoder.
 
     Attributes:
-        pooling: With its layers; none for the model's output.
-        step: What is fitted after the encoder's own post-processing, by its name in
+        pooling: The pooling and its layers; no layers stand for the model's output.
+        postprocessor: What is fitted after the encoder's own post-processing, by its name in
             `sbertkit.encoder.whitening.FITS`; None for nothing.
     """
 
     pooling: Pooling
-    step: str | None
+    postprocessor: str | None
 
     def __str__(self) -> str:
         layers = self.pooling.layers
@@ -32,20 +33,29 @@ class Candidate:
         if len(layers) > 1:
             where = f" of layers {', '.join(map(str, layers))}"
         name = "mean" if self.pooling.name == "first_last" else self.pooling.name
-        return f"{name}{where}{f', {self.step}' if self.step else ''}"
+        return f"{name}{where}{f', {self.postprocessor}' if self.postprocessor else ''}"
+
+    def apply(self, encoder: Encoder, texts: Sequence[str]) -> Encoder:
+        """The encoder in this configuration, its post-processor fitted on the texts.
+
+        Raises:
+            InputError: The texts are too few or too similar for the post-processor.
+        """
+        pooled = encoder.variant(self.pooling, encoder.steps)
+        return post_processed(pooled, self.postprocessor, texts) if self.postprocessor else pooled
 
 
 def poolings_of(encoder: Encoder) -> list[Pooling]:
-    """The poolings to try, the encoder's own first.
+    """The poolings to try, the encoder's current one first.
 
     Of many layers six are tried, evenly spaced up to the last; averages of the first and the last,
     of the last two, and of all layers are tried with the mean.
     """
     count = encoder.transformer.layer_count
-    layers = np.unique(np.linspace(1, count, min(count, _MOST_LAYERS)).round().astype(int))
+    layers = np.unique(np.linspace(1, count, min(count, _MAX_LAYERS)).round().astype(int))
     names = [name for name in POOLINGS if name != "eos" or encoder.tokenizer.special.after]
     found = [encoder.network.pooling]
-    # The model's output is its last layer, but for a norm that some models put after it.
+    # The model's output is its last layer, except for a norm that some models add.
     found += [Pooling(name) for name in names]
     found += [Pooling(name, (layer,)) for name in names for layer in layers[:-1].tolist()]
     found.append(Pooling.named("first_last", count))
@@ -54,6 +64,10 @@ def poolings_of(encoder: Encoder) -> list[Pooling]:
     return list(dict.fromkeys(found))
 
 
-def steps() -> list[str | None]:
-    """The post-processing to try: none, then all that can be fitted."""
-    return [None, *FITS]
+def candidates_of(encoder: Encoder) -> list[Candidate]:
+    """All configurations to try, the encoder's current one first."""
+    return [
+        Candidate(pooling, postprocessor)
+        for pooling in poolings_of(encoder)
+        for postprocessor in (None, *FITS)
+    ]

@@ -1,7 +1,7 @@
-"""Tries poolings, layers and post-processing on unlabelled texts, and recommends one."""
+"""Tries poolings, layers and post-processors on unlabeled texts, and recommends one."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,33 +16,34 @@ from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_grid
-from sbertkit.encoder.whitening import FITS, post_processed
+from sbertkit.encoder.whitening import FITS
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.evaluation.diagnosis.candidates import Candidate, poolings_of, steps
+from sbertkit.evaluation.diagnosis.candidates import Candidate, candidates_of
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores
 from sbertkit.evaluation.pseudo_pairs import pseudo_pair
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
 from sbertkit.progress import track
+from sbertkit.schema import to_dict
 
 logger = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
 SAMPLE = 2_000
-"""Texts looked at, unless asked for otherwise."""
-LEAST_PAIRS = 100
-"""Fewer pairs would decide by chance."""
+"""Default number of texts in the sample."""
+MIN_PAIRS = 100
+"""With fewer pairs the choice would be chance."""
 _SPACE_PAIRS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A candidate and what was found of it.
+class CandidateScore:
+    """A candidate with its score.
 
     Attributes:
-        candidate: What was tried.
-        score: Mean score of the pairs, 0 to 1; higher is better.
-        random_cosine: Mean cosine of two texts; shown, it decides nothing.
-        uniformity: How evenly they lie (Wang & Isola 2020), lower is more even; decides nothing.
+        candidate: The configuration.
+        score: Mean score of the selection pairs, 0 to 1; higher is better.
+        random_cosine: Mean cosine of two texts; not used for the choice.
+        uniformity: How evenly they lie (Wang & Isola 2020), lower is more even; not used, either.
     """
 
     candidate: Candidate
@@ -50,56 +51,74 @@ class Judged:
     random_cosine: float | None
     uniformity: float | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The score as strict JSON can hold it."""
+        pooling = self.candidate.pooling
+        return {
+            "pooling": pooling.name,
+            "layers": list(pooling.layers),
+            "postprocessor": self.candidate.postprocessor,
+            **to_dict(self, without=("candidate",)),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What suits an encoder on some texts.
+    """The configurations of an encoder, scored on a sample of texts.
 
     Attributes:
-        texts: The sample, which is also what a recommended step is fitted on.
-        documents: How many documents the corpus has.
-        pairs: How many texts gave a pair of parts.
-        current: The encoder as it is.
-        best: The candidate with the highest score on the pairs that choose.
-        gain: Of the best over the current, on the other pairs, with a 95 % interval.
-        judged: All candidates, the best first.
+        texts: The sample, on which a recommended post-processor is fitted, too.
+        documents: Number of documents in the corpus.
+        pairs: Number of texts that gave a pair of parts.
+        current: The encoder's current configuration.
+        best: The candidate with the highest score on the selection half of the pairs.
+        gain: Gain of the best over the current one on the validation half, with a 95 % interval.
+        candidates: All candidates, the best first.
     """
 
     texts: tuple[str, ...]
     documents: int
     pairs: int
-    current: Judged
-    best: Judged
+    current: CandidateScore
+    best: CandidateScore
     gain: PairedTest
-    judged: tuple[Judged, ...]
+    candidates: tuple[CandidateScore, ...]
 
     @property
-    def recommended(self) -> Judged:
-        """The best where it is better beyond the interval, else the encoder as it is."""
+    def recommended(self) -> CandidateScore:
+        """The best if its gain is significant, else the current one."""
         interval = self.gain.interval
         better = interval is not None and interval.low > 0
         return self.best if better else self.current
 
     @property
-    def leaves_it(self) -> bool:
-        """Whether the recommendation is to leave the encoder as it is."""
+    def keeps_current(self) -> bool:
+        """Whether the current configuration is recommended."""
         return self.recommended.candidate == self.current.candidate
+
+    def apply(self, encoder: Encoder) -> Encoder:
+        """The encoder in the recommended configuration; the one given stays as it is.
+
+        Args:
+            encoder: The encoder that was diagnosed.
+        """
+        return self.recommended.candidate.apply(encoder, self.texts)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it, without the texts."""
-        return {**self.summary(), "judged": [_as_dict(one) for one in self.judged]}
+        return {**self.summary(), "candidates": [one.to_dict() for one in self.candidates]}
 
     def summary(self) -> dict[str, Any]:
-        """The same without what was found of each candidate, for a saved model's lineage."""
+        """`to_dict` without the list of candidates, for the lineage of a saved model."""
         interval = self.gain.interval
         return {
             "texts": len(self.texts),
             "documents": self.documents,
             "pairs": self.pairs,
-            "recommended": _as_dict(self.recommended),
-            "leave_it_as_it_is": self.leaves_it,
-            "current": _as_dict(self.current),
-            "best": _as_dict(self.best),
+            "recommended": self.recommended.to_dict(),
+            "keeps_current": self.keeps_current,
+            "current": self.current.to_dict(),
+            "best": self.best.to_dict(),
             "gain": self.gain.difference,
             "interval": None if interval is None else interval._asdict(),
         }
@@ -114,25 +133,25 @@ def diagnose(
     read: ReadOptions = _DEFAULT,
     progress: bool = False,
 ) -> Diagnosis:
-    """Which pooling, layer and post-processing suit an encoder on one's own texts.
+    """Which pooling, layer and post-processor suit an encoder on the user's own texts.
 
-    No labels are needed: a text gives two neighbouring sentences, or its halves where it is short,
-    and a candidate is as good as such parts find each other and their text among all. What is
-    fitted is fitted on one part of the texts and judged on the other, in turn. Half of the pairs
-    choose the best candidate, the other half tell by how much it is better than the encoder as it
-    is. A step that too few texts do not suffice for is left out with a
+    No labels are needed: a text gives a pair of parts (two neighboring sentences, or its halves if
+    it is short), and the score of a candidate is how well such parts find each other and their
+    text. Post-processors are fitted on one half of the texts and scored on the other, in turn. The
+    selection half of the pairs chooses the best candidate; the validation half measures its gain
+    over the current configuration. A post-processor that needs more texts is left out with a
     warning.
 
     Args:
-        encoder: What is diagnosed.
+        encoder: The encoder to diagnose.
         corpus: A path for `read_corpus`, or an iterable of texts or documents.
-        sample: How many texts are drawn at most.
-        seed: Of the draw.
+        sample: Maximum number of texts drawn.
+        seed: Seed of the draw.
         read: How a path is read.
         progress: Show progress on standard error.
 
     Raises:
-        InputError: A corpus that cannot be read, or with fewer than 100 texts to divide.
+        InputError: A corpus that cannot be read, or with fewer than 100 texts to split.
         InputTypeError: No encoder, or no corpus.
         MissingFile: The path does not exist.
 
@@ -146,48 +165,32 @@ def diagnose(
     drawn = sample_texts(corpus, sample, seed=seed, read=read)
     paired = {text: pair for text in drawn.texts if (pair := pseudo_pair(text)) is not None}
     count = len(paired)
-    if count < LEAST_PAIRS:
+    if count < MIN_PAIRS:
         raise InputError(
-            f"expected at least {LEAST_PAIRS} different texts of some words to divide, found "
+            f"expected at least {MIN_PAIRS} different texts of some words to split, found "
             f"{count} among {len(drawn.texts):,}; give more or longer texts"
         )
-    poolings = poolings_of(encoder)
+    candidates = candidates_of(encoder)
+    poolings = list(dict.fromkeys(one.pooling for one in candidates))
     texts = [*paired, *(pair.first for pair in paired.values())]
     texts += [pair.second for pair in paired.values()]
     grid = encode_grid(encoder, texts, poolings, progress=progress)
     order = np.random.default_rng(seed).permutation(count)
-    judged: dict[Candidate, _Outcome] = {}
+    scored: dict[Candidate, _Outcome] = {}
     left_out: dict[str, str] = {}
-    # Matrices this small are many times slower on several threads that wait for each other.
+    # On several threads such small matrices are many times slower, since the threads wait.
     limits = threadpool_limits(1, user_api="blas")
-    total = len(poolings) * len(steps())
-    with limits, track("judging", total, shown=progress) as advance:
-        for pooling in poolings:
-            parts = _Parts(*np.split(grid.pop(pooling), 3))
-            for step in steps():
-                try:
-                    judged[Candidate(pooling, step)] = _judge(parts, step, order, seed)
-                except InputError as error:  # too few texts, or too alike, for the step
-                    left_out.setdefault(str(step), str(error))
-                advance(1)
+    with limits, track("scoring", len(candidates), shown=progress) as advance:
+        for candidate in candidates:
+            parts = _Parts(*np.split(grid[candidate.pooling], 3))
+            try:
+                scored[candidate] = _score(parts, candidate.postprocessor, order, seed)
+            except InputError as error:  # too few texts, or too similar ones
+                left_out.setdefault(str(candidate.postprocessor), str(error))
+            advance(1)
     for name, reason in left_out.items():
         logger.warning("%s could not be tried everywhere: %s", name, reason)
-    return _conclude(drawn, judged, order, seed)
-
-
-def configured(encoder: Encoder, candidate: Candidate, texts: Sequence[str]) -> Encoder:
-    """The encoder with a candidate's pooling, and its step fitted on some texts.
-
-    Args:
-        encoder: That was diagnosed; it stays as it is.
-        candidate: Of a diagnosis.
-        texts: To fit on, such as those of the diagnosis.
-
-    Raises:
-        InputError: Texts that are too few or too alike for the step.
-    """
-    pooled = encoder.variant(candidate.pooling, encoder.steps)
-    return pooled if candidate.step is None else post_processed(pooled, candidate.step, texts)
+    return _conclude(drawn, scored, order, seed)
 
 
 class _Parts(NamedTuple):
@@ -199,19 +202,22 @@ class _Parts(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """Scores of the pairs, (n,), and the space of the texts."""
+    """Scores of the pairs, (n,), and two measures of the space."""
 
     scores: Scores
     random_cosine: float | None
     uniformity: float | None
 
 
-def _judge(parts: _Parts, step: str | None, order: npt.NDArray[np.intp], seed: int) -> _Outcome:
-    """What a step makes of vectors; each part of the texts is judged with the other's fit."""
+def _score(
+    parts: _Parts, postprocessor: str | None, order: npt.NDArray[np.intp], seed: int
+) -> _Outcome:
+    """The scores after a post-processor; each half of the texts is scored with the other's fit."""
     scores = np.empty(len(order))
     transformed = np.empty_like(parts.whole, shape=(0, 0))
     for fitted, held_out in _folds(order):
-        apply = _identity if step is None else _applied(FITS[step](parts.whole[fitted]))
+        fit = None if postprocessor is None else FITS[postprocessor](parts.whole[fitted])
+        apply = _function_of(fit)
         transformed = apply(parts.whole[held_out])
         scores[held_out] = pair_scores(
             transformed, apply(parts.first[held_out]), apply(parts.second[held_out])
@@ -226,20 +232,18 @@ def _judge(parts: _Parts, step: str | None, order: npt.NDArray[np.intp], seed: i
 def _folds(
     order: npt.NDArray[np.intp],
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-    """Both halves of a shuffled order, as what is fitted on and what is judged, in turn."""
+    """Both halves of a shuffled order, each once for fitting and once held out."""
     middle = len(order) // 2
     yield order[:middle], order[middle:]
     yield order[middle:], order[:middle]
 
 
-def _identity(vectors: Vectors) -> Vectors:
-    return vectors
-
-
-def _applied(step: nn.Module) -> Callable[[Vectors], Vectors]:
+def _function_of(postprocessor: nn.Module | None) -> Callable[[Vectors], Vectors]:
     def apply(vectors: Vectors) -> Vectors:
+        if postprocessor is None:
+            return vectors
         with torch.inference_mode():
-            result: Vectors = step(torch.from_numpy(vectors)).numpy()
+            result: Vectors = postprocessor(torch.from_numpy(vectors)).numpy()
         return result
 
     return apply
@@ -248,37 +252,26 @@ def _applied(step: nn.Module) -> Callable[[Vectors], Vectors]:
 def _conclude(
     drawn: Sample, outcomes: dict[Candidate, _Outcome], order: npt.NDArray[np.intp], seed: int
 ) -> Diagnosis:
-    """The ranking, the best, and its gain on pairs that did not choose it."""
-    choosing, telling = order[::2], order[1::2]
-    judged = sorted(
+    """The ranking, the best, and its gain on the validation pairs."""
+    selection, validation = order[::2], order[1::2]
+    ranked = sorted(
         (
-            Judged(candidate, float(one.scores[choosing].mean()), *one[1:])
+            CandidateScore(candidate, float(one.scores[selection].mean()), *one[1:])
             for candidate, one in outcomes.items()
         ),
         key=lambda one: -one.score,
     )
-    own = next(iter(outcomes))  # the encoder's own pooling and nothing after it come first
-    best = judged[0]
+    current = next(iter(outcomes))
+    best = ranked[0]
     gain = paired_permutation(
-        outcomes[best.candidate].scores[telling], outcomes[own].scores[telling], seed=seed
+        outcomes[best.candidate].scores[validation], outcomes[current].scores[validation], seed=seed
     )
     return Diagnosis(
         texts=drawn.texts,
         documents=drawn.documents,
         pairs=len(order),
-        current=next(one for one in judged if one.candidate == own),
+        current=next(one for one in ranked if one.candidate == current),
         best=best,
         gain=gain,
-        judged=tuple(judged),
+        candidates=tuple(ranked),
     )
-
-
-def _as_dict(one: Judged) -> dict[str, Any]:
-    return {
-        "pooling": one.candidate.pooling.name,
-        "layers": list(one.candidate.pooling.layers),
-        "step": one.candidate.step,
-        "score": one.score,
-        "random_cosine": one.random_cosine,
-        "uniformity": one.uniformity,
-    }

@@ -10,15 +10,14 @@ Scores = npt.NDArray[np.float64]
 
 
 def pair_scores(whole: Vectors, first: Vectors, second: Vectors) -> Scores:
-    """For each text how well its parts find each other and the text among all, (n,), 0 to 1.
+    """For each text how well its parts find each other and the whole text, (n,), 0 to 1.
 
-    A part's score is the product of two reciprocal ranks, of the other part among the other parts
-    of all texts, and of its own text among the texts; a text's score is the mean of its two parts.
-    The other part alone says little of what widens the differences between texts, the own text
-    little of how a text's meaning is kept in few words.
+    A part's score is the product of two reciprocal ranks: of the other part among the other parts
+    of all texts, and of its own text among all texts; a text's score is the mean of its two parts.
+    Ranks among parts alone would not reward larger differences between texts, and ranks among whole
+    texts alone would not show whether a few words keep the meaning of a text.
 
-    What is as near as the one sought counts as nearer by half, so that a space in which all are
-    alike gains nothing.
+    Ties count half, so that a space in which all vectors are alike gains nothing.
 
     Args:
         whole: Vectors of the texts, (n, dim).
@@ -33,9 +32,9 @@ def pair_scores(whole: Vectors, first: Vectors, second: Vectors) -> Scores:
 
 
 def _reciprocal_ranks(cosines: Vectors) -> Scores:
-    """Of what is on the diagonal, among its row."""
-    own = np.diag(cosines)[:, None]
-    nearer = (cosines > own).sum(axis=1)
-    equal = (cosines == own).sum(axis=1) - 1
+    """Reciprocal rank of each diagonal element in its row."""
+    targets = np.diag(cosines)[:, None]
+    nearer = (cosines > targets).sum(axis=1)
+    equal = (cosines == targets).sum(axis=1) - 1
     ranks: Scores = 1.0 + nearer + equal / 2.0
     return 1.0 / ranks

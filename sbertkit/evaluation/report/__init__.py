@@ -1,4 +1,4 @@
-"""Results as one self-contained HTML page."""
+"""Evaluation results as self-contained HTML pages."""
 
 from sbertkit.evaluation.report.diagnosis import diagnosis_page
 from sbertkit.evaluation.report.isotropy import isotropy_page

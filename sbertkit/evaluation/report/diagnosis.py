@@ -3,40 +3,45 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sbertkit.evaluation.diagnosis import Diagnosis, Judged
+from sbertkit.evaluation.diagnosis import CandidateScore, Diagnosis
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
-from sbertkit.formatting import decimal
+from sbertkit.formatting import decimal, interval_text
 
-_SHOWN = 40
-_DRAWN = 20
+_MAX_ROWS = 40
+_MAX_BARS = 20
 
 
 def advice(found: Diagnosis) -> str:
-    """What to do, in a sentence."""
-    gain = _gain(found)
-    if found.best.candidate == found.current.candidate:
-        return f"leave it as it is ({found.current.candidate}): nothing that was tried is better"
-    if found.leaves_it:
-        return (
-            f"leave it as it is ({found.current.candidate}): {found.best.candidate} came out best, "
-            f"but is not better beyond doubt (by the other half of the pairs: {gain})"
-        )
-    return (
-        f"take {found.best.candidate} in the place of {found.current.candidate} (by the other half "
-        f"of the pairs: {gain})"
-    )
+    """The recommendation in a sentence."""
+    best, current = found.best.candidate, found.current.candidate
+    gain = f"gain on the validation half: {_gain(found)}"
+    if best == current:
+        return f"keep {current}: no other configuration scored higher"
+    if found.keeps_current:
+        return f"keep {current}: {best} scored highest, but not significantly ({gain})"
+    return f"use {best} instead of {current} ({gain})"
 
 
-def candidate_rows(
-    found: Diagnosis, count: int
-) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Columns and rows of the best candidates, and of the encoder as it is."""
-    columns = ("configuration", "score>", "cosine of random pairs>", "uniformity>")
-    shown = list(found.judged[:count])
+def candidate_table(found: Diagnosis, count: int) -> Table:
+    """The best candidates, and the current one; the recommended and the current are marked."""
+    shown = list(found.candidates[:count])
     if found.current not in shown:
         shown.append(found.current)
-    return columns, [_row(one, found) for one in shown]
+    rows = [
+        (
+            _name(one, found),
+            decimal(one.score, 4),
+            decimal(one.random_cosine),
+            decimal(one.uniformity),
+        )
+        for one in shown
+    ]
+    marked = frozenset(
+        row for row, one in enumerate(shown) if one in (found.current, found.recommended)
+    )
+    columns = ("configuration", "score>", "cosine of random pairs>", "uniformity>")
+    return Table(columns, rows, marked=marked)
 
 
 def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
@@ -49,7 +54,7 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
     headline = {
         "recommended": str(found.recommended.candidate),
         "gain of the best": _gain(found),
-        "tried": f"{len(found.judged):,}",
+        "tried": f"{len(found.candidates):,}",
         "pairs": f"{found.pairs:,}",
     }
     facts = {
@@ -57,30 +62,24 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
         "corpus": f"{about.get('corpus')}, {len(found.texts):,} of {found.documents:,} texts",
         "advice": advice(found),
     }
-    columns, rows = candidate_rows(found, _SHOWN)
-    marked = frozenset(
-        place
-        for place, row in enumerate(rows)
-        if row[0] in (_name(found.current, found), _name(found.recommended, found))
-    )
-    best = found.judged[:_DRAWN]
+    table = candidate_table(found, _MAX_ROWS)
+    best = found.candidates[:_MAX_BARS]
     sections = [
         Section(
-            "What was tried",
+            "Candidates",
             [
-                "The score is how well two parts of a text (neighbouring sentences, or halves) "
-                "find each other: the mean reciprocal rank, 1 at best. The last columns tell how "
-                "even the space is; they decide nothing, since an even space can be a bad one.",
-                f"The best {len(rows):,} of {len(found.judged):,}, chosen on half of the pairs; "
-                "its gain is measured on the other half.",
+                "The score is how well two parts of a text (neighboring sentences, or halves) "
+                "find each other: the mean reciprocal rank, at most 1. The last columns show how "
+                "even the space is; they are not used, since an even space can be a bad one.",
+                f"The best {len(table.rows):,} of {len(found.candidates):,}, scored on the "
+                "selection half of the pairs; the gain is measured on the validation half.",
             ],
-            [Table(columns, rows, marked=marked)],
+            [table],
             [
                 Picture(
                     figures.bars(
                         [_name(one, found) for one in best],
                         [one.score for one in best],
-                        [None] * len(best),
                         x_label="score",
                         name="candidates",
                     ),
@@ -88,13 +87,13 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
                 ),
                 Picture(
                     figures.scatter(
-                        [one.random_cosine or 0.0 for one in found.judged],
-                        [one.score for one in found.judged],
+                        [one.random_cosine or 0.0 for one in found.candidates],
+                        [one.score for one in found.candidates],
                         x_label="cosine of random pairs",
                         y_label="score",
                         name="isotropy and score",
                     ),
-                    "Each dot is a configuration: an even space (left) is not yet a good one (up).",
+                    "Each dot is a configuration: an even space (left) need not be good (top).",
                 ),
             ],
         )
@@ -102,21 +101,11 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
     return Page(f"Diagnosis: {about.get('model')}", headline, facts, sections, dict(about))
 
 
-def _row(one: Judged, found: Diagnosis) -> tuple[object, ...]:
-    return (
-        _name(one, found),
-        decimal(one.score, 4),
-        decimal(one.random_cosine),
-        decimal(one.uniformity),
-    )
-
-
-def _name(one: Judged, found: Diagnosis) -> str:
-    own = one.candidate == found.current.candidate
-    return f"{one.candidate} (as it is)" if own else str(one.candidate)
+def _name(one: CandidateScore, found: Diagnosis) -> str:
+    current = one.candidate == found.current.candidate
+    return f"{one.candidate} (current)" if current else str(one.candidate)
 
 
 def _gain(found: Diagnosis) -> str:
-    interval = found.gain.interval
-    between = "" if interval is None else f", {interval.low:+.4f} to {interval.high:+.4f}"
-    return f"{found.gain.difference:+.4f}{between}"
+    gain = decimal(found.gain.difference, 4, sign="+")
+    return f"{gain} ({interval_text(found.gain.interval, sign='+')})"

@@ -1,4 +1,4 @@
-"""The pictures of reports as SVG whose colours follow the page, light or dark."""
+"""The figures of reports as SVG whose colors follow the page, light or dark."""
 
 import re
 import warnings
@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.metrics import Interval
 from sbertkit.terminal import visible_text
 from sbertkit.user_cache import use_for_matplotlib
 
 Numbers = Sequence[float] | npt.NDArray[np.floating]
 
 _LOCK = Lock()  # matplotlib's settings belong to the process
-# Colours that stand for those of the page: what is drawn is exchanged for its variables.
+# Placeholders for the page's colors: the drawing's are replaced by the page's CSS variables.
 _INK, _SOFT, _LINE, _ONE, _TWO = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
-_OF_THE_PAGE = {
+_PAGE_COLORS = {
     _INK: "var(--ink)",
     _SOFT: "var(--soft)",
     _LINE: "var(--line)",
@@ -48,20 +49,21 @@ _SETTINGS = {
     "savefig.facecolor": "none",
 }
 _WIDTH, _HEIGHT = 7.0, 3.6
-_MOST_DOTS = 3_000
+_MAX_DOTS = 3_000
+_MAX_LABEL = 28
 
 
 def scatter(x: Numbers, y: Numbers, *, x_label: str, y_label: str, name: str) -> str:
     """Dots; of more than 3,000 a seeded sample is drawn."""
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if len(across) > _MOST_DOTS:
-        kept = np.random.default_rng(0).choice(len(across), _MOST_DOTS, replace=False)
+    if len(across) > _MAX_DOTS:
+        kept = np.random.default_rng(0).choice(len(across), _MAX_DOTS, replace=False)
         across, up = across[kept], up[kept]
 
     def draw(axes: Any) -> None:
         axes.plot(across, up, ".", color=_ONE, alpha=0.35, markersize=4, markeredgewidth=0)
-        axes.set_xlabel(_shown(x_label))
-        axes.set_ylabel(_shown(y_label))
+        axes.set_xlabel(_label(x_label))
+        axes.set_ylabel(_label(y_label))
 
     return _drawn(draw, name)
 
@@ -76,8 +78,8 @@ def histogram(
         total = max(1, sum(counts))
         shares = [100 * count / total for count in counts]
         axes.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color=_ONE, alpha=0.8)
-        axes.set_xlabel(_shown(x_label))
-        axes.set_ylabel(f"% of {_shown(of)}")
+        axes.set_xlabel(_label(x_label))
+        axes.set_ylabel(f"% of {_label(of)}")
         filled = np.flatnonzero(counts)
         if len(filled):
             axes.set_xlim(edges[max(0, filled[0] - 1)], edges[min(len(counts), filled[-1] + 2)])
@@ -88,22 +90,25 @@ def histogram(
 def bars(
     names: Sequence[str],
     values: Sequence[float | None],
-    intervals: Sequence[tuple[float, float] | None],
+    intervals: Sequence[Interval | None] = (),
     *,
     x_label: str,
     name: str,
+    scale: float = 1.0,
 ) -> str:
-    """Horizontal bars with their intervals, the first name on top."""
-    places = np.arange(len(names))[::-1]
+    """Horizontal bars of values times `scale` with their intervals, the first name on top."""
+    positions = np.arange(len(names))[::-1]
 
     def draw(axes: Any) -> None:
-        axes.barh(places, [value or 0.0 for value in values], color=_ONE, alpha=0.8, height=0.6)
-        for place, interval in zip(places, intervals, strict=True):
+        lengths = [scale * (value or 0.0) for value in values]
+        axes.barh(positions, lengths, color=_ONE, alpha=0.8, height=0.6)
+        for y, interval in zip(positions, intervals, strict=False):
             if interval is not None:
-                axes.plot(interval, [place, place], color=_INK, linewidth=1.4)
-        axes.set_yticks(places, [_shown(one) for one in names])
+                ends = (scale * interval.low, scale * interval.high)
+                axes.plot(ends, [y, y], color=_INK, linewidth=1.4)
+        axes.set_yticks(positions, [_label(one) for one in names])
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(_shown(x_label))
+        axes.set_xlabel(_label(x_label))
 
     return _drawn(draw, name, height=max(1.4, 0.6 + 0.32 * len(names)))
 
@@ -115,8 +120,8 @@ def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: st
     def draw(axes: Any) -> None:
         axes.plot(range(len(known)), known, "o-", color=_ONE, markersize=4, linewidth=1.6)
         axes.set_xticks(range(len(known)))
-        axes.set_xlabel(_shown(x_label))
-        axes.set_ylabel(_shown(y_label))
+        axes.set_xlabel(_label(x_label))
+        axes.set_ylabel(_label(y_label))
 
     return _drawn(draw, name)
 
@@ -135,9 +140,9 @@ def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> s
         figure.savefig(text, format="svg", metadata=absent)
     drawing = text.getvalue()
     drawing = drawing[drawing.index("<svg ") :]
-    for colour, variable in _OF_THE_PAGE.items():
-        drawing = drawing.replace(colour, variable)
-    # Several drawings share a page: their inner names must differ.
+    for color, variable in _PAGE_COLORS.items():
+        drawing = drawing.replace(color, variable)
+    # Several drawings share a page: their ids must differ.
     marks = set(re.findall(r'id="([^"]+)"', drawing))
     key = re.sub(r"\W+", "-", name)
     for mark in sorted(marks, key=len, reverse=True):
@@ -158,7 +163,7 @@ def _styled() -> Iterator[None]:
         mpl.rc_context(_SETTINGS),
         warnings.catch_warnings(),
     ):
-        # Such as of glyphs that its fonts lack; the reader's browser has fonts of its own.
+        # About glyphs that its fonts lack; the reader's browser has its own fonts.
         warnings.simplefilter("ignore")
         yield
 
@@ -167,7 +172,8 @@ def _attribute(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
 
 
-def _shown(text: str, most: int = 28) -> str:
-    """The beginning of a label, with nothing that SVG cannot hold."""
+def _label(text: str) -> str:
+    """The beginning of a label, without characters that SVG cannot hold."""
     visible = visible_text(text)
-    return visible if len(visible) <= most else f"{visible[: most - 3]}..."
+    short = f"{visible[: _MAX_LABEL - 3]}..."
+    return visible if len(visible) <= _MAX_LABEL else short

@@ -1,45 +1,48 @@
 """The report of an isotropy evaluation."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from sbertkit.evaluation.isotropy import IsotropyResult
+from sbertkit.evaluation.isotropy import IsotropyResult, Space
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
 from sbertkit.formatting import decimal
 
-MEASURES = (
-    ("cosine of random pairs", "random_cosine"),
-    ("dot product of random pairs", "random_dot"),
-    ("distance of random pairs", "random_distance"),
-    ("uniformity (lower is more even)", "uniformity"),
-    ("alignment of halves (lower is closer)", "alignment"),
-    ("effective rank", "effective_rank"),
-    ("IsoScore", "isoscore"),
-    ("mean length", "norm"),
-    ("deviation of lengths", "norm_deviation"),
-)
-"""What is shown of a space, and where it stands."""
-
 COMPONENTS = (1, 3, 10)
-"""So many of the strongest components are summed."""
+"""Numbers of strongest components whose variance is summed."""
 
 
-def space_rows(result: IsotropyResult) -> list[tuple[str, str, str]]:
+def space_table(result: IsotropyResult) -> Table:
     """Each measure before and after normalization."""
-    before, after = result.before, result.after
+    rows = []
+    for measure in fields(Space):
+        title = measure.metadata["title"]
+        values = [getattr(space, measure.name) for space in (result.before, result.after)]
+        if measure.name != "variance_shares":
+            rows.append((title, *map(decimal, values)))
+            continue
+        for count in COMPONENTS:
+            sums = (None if shares is None else sum(shares[:count]) for shares in values)
+            noun = "component" if count == 1 else "components"
+            rows.append((f"{title} {count} {noun}", *map(decimal, sums)))
+    return Table(("measure", "as pooled>", "normalized>"), rows)
+
+
+def frequency_table(result: IsotropyResult) -> Table:
+    """Rank correlations of length and distance from the mean with frequency."""
     rows = [
-        (name, decimal(getattr(before, field)), decimal(getattr(after, field)))
-        for name, field in MEASURES
+        (name, f"{found.items:,}", decimal(found.norm), decimal(found.center))
+        for name, found in result.frequency.items()
     ]
-    for count in COMPONENTS:
-        sums = [
-            None if space.variance_shares is None else sum(space.variance_shares[:count])
-            for space in (before, after)
-        ]
-        noun = "component" if count == 1 else "components"
-        rows.append((f"variance of the first {count} {noun}", decimal(sums[0]), decimal(sums[1])))
-    return rows
+    columns = ("rank correlation with frequency", "items>", "length>", "distance from mean>")
+    return Table(columns, rows)
+
+
+def layer_table(result: IsotropyResult) -> Table:
+    """The mean cosine of random pairs by layer."""
+    rows = [(layer, decimal(cosine)) for layer, cosine in enumerate(result.layers)]
+    return Table(("layer>", "cosine of random pairs>"), rows)
 
 
 def isotropy_page(result: IsotropyResult, about: Mapping[str, Any]) -> Page:
@@ -47,7 +50,7 @@ def isotropy_page(result: IsotropyResult, about: Mapping[str, Any]) -> Page:
 
     Args:
         result: Of `evaluate_isotropy`.
-        about: What was measured, by name: ``model``, ``pooling``, ``corpus`` and more.
+        about: What was evaluated, by name: ``model``, ``pooling``, ``corpus`` and more.
     """
     headline = {
         "cosine of random pairs": decimal(result.before.random_cosine),
@@ -68,10 +71,10 @@ def _space(result: IsotropyResult) -> Section:
     return Section(
         "The space",
         [
-            "L2 normalization makes the dot product the cosine, and the Euclidean distance a "
-            "function of it; the cosine of any two texts it cannot change.",
+            "After L2 normalization the dot product equals the cosine, and the Euclidean distance "
+            "is a function of it; it cannot change the cosine of any two texts.",
         ],
-        [Table(("measure", "as pooled>", "normalized>"), space_rows(result))],
+        [space_table(result)],
         [
             Picture(
                 figures.histogram(
@@ -85,18 +88,14 @@ def _space(result: IsotropyResult) -> Section:
 
 
 def _frequency(result: IsotropyResult) -> Section:
-    rows = [
-        (name, f"{found.items:,}", decimal(found.norm), decimal(found.centre))
-        for name, found in result.frequency.items()
-    ]
     return Section(
         "Frequency",
         [
             "Rank correlations of a vector's length, and of its distance from the mean vector, "
-            "with how frequent a token is in these texts (of a text: its tokens, on average). "
-            "Below 0: frequent ones are shorter, or nearer to the middle.",
+            "with the frequency of a token in these texts (for a text: of its tokens, on average). "
+            "Below 0: frequent ones are shorter, or nearer to the mean.",
         ],
-        [Table(("vectors of", "items>", "length>", "distance from mean>"), rows)],
+        [frequency_table(result)],
     )
 
 

@@ -1,11 +1,10 @@
-"""A page of tables and pictures, and how it becomes HTML that asks nobody for anything."""
+"""A page of tables and pictures, rendered as self-contained HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sbertkit.errors import MissingDependency
 from sbertkit.storage import staged_file, storage_errors
 from sbertkit.terminal import visible_text
 
@@ -14,13 +13,13 @@ _TEMPLATE = "page.html"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column names; a column whose name ends in ``>`` is set flush right.
+    """Rows under column names; a column whose name ends in ``>`` is right-aligned.
 
     Attributes:
         columns: Their names.
         rows: Cells, shown as their text.
-        caption: What it is.
-        marked: Rows that stand out, such as the one this page is about.
+        caption: A title.
+        marked: Numbers of highlighted rows, such as that of the encoder the page is about.
     """
 
     columns: Sequence[str]
@@ -39,7 +38,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page: a title, sentences, tables and pictures, in this order."""
+    """A title, sentences, tables and pictures, in this order."""
 
     title: str
     sentences: Sequence[str] = ()
@@ -49,13 +48,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a report says.
+    """The content of a report.
 
     Attributes:
-        title: Of the page.
-        headline: The few figures that matter most, by name.
-        facts: What was measured, by name.
-        sections: The parts.
+        title: Title of the page.
+        headline: The most important figures, by name.
+        facts: What was evaluated, by name.
+        sections: The body.
         lineage: Where the figures come from, by name; shown at the end.
     """
 
@@ -67,15 +66,9 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The page as HTML; all text is escaped, pictures are inside, nothing is fetched.
+    """The page as HTML; all text is escaped, pictures are inline, nothing is fetched."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    Raises:
-        MissingDependency: Jinja2 is not installed.
-    """
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise MissingDependency("reports need Jinja2: pip install jinja2") from error
     environment = Environment(
         loader=PackageLoader("sbertkit.evaluation.report", "templates"),
         autoescape=True,
@@ -88,11 +81,10 @@ def render(page: Page) -> str:
 
 
 def write_page(path: Path, page: Page) -> None:
-    """Writes the page in one step.
+    """Writes the page atomically.
 
     Raises:
-        StorageError: The disk is full or the like.
-        MissingDependency: Jinja2 is not installed.
+        StorageError: The file cannot be written, for example since the disk is full.
     """
     text = render(page)
     with storage_errors(path), staged_file(path) as staged:
@@ -100,5 +92,5 @@ def write_page(path: Path, page: Page) -> None:
 
 
 def _plain(value: Any) -> str:
-    """A cell's text; what no page shows or a browser would obey is there as an escape."""
+    """A cell's text; control and invisible characters are escaped."""
     return "n/a" if value is None else visible_text(str(value))

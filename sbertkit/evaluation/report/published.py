@@ -1,4 +1,4 @@
-"""What others reached on a data set, where a suite has it."""
+"""Published results on a data set, where a suite has them."""
 
 import os
 from collections.abc import Sequence
@@ -8,12 +8,14 @@ from sbertkit.evaluation.report.page import Section, Table
 from sbertkit.evaluation.suites import read_suite, suite_names
 
 
-def published_section(path: str | os.PathLike[str] | None, own: Sequence[str]) -> Section | None:
-    """A table of this result beside published ones; None where none are known.
+def published_section(
+    path: str | os.PathLike[str] | None, measured: Sequence[str]
+) -> Section | None:
+    """A table of this result and published ones; None where none are known.
 
     Args:
-        path: The data's file or folder, which is known by its name: ``sts12.tsv``, ``scifact``.
-        own: What was measured: the encoder's name and its score x 100.
+        path: The data's file or folder, recognized by its name: ``sts12.tsv``, ``scifact``.
+        measured: The encoder's name and its score times 100.
     """
     rows: list[Sequence[object]] = []
     for suite in map(read_suite, suite_names()):
@@ -28,11 +30,13 @@ def published_section(path: str | os.PathLike[str] | None, own: Sequence[str]) -
     if not rows:
         return None
     table = Table(
-        ("encoder", "score × 100>", "source"), [(*own, "this report"), *rows], marked=frozenset({0})
+        ("encoder", "score × 100>", "source"),
+        [(*measured, "this report"), *rows],
+        marked=frozenset({0}),
     )
     return Section(
-        "Beside published rows",
-        ["The data is known by its name; published rows are for the test split, all of it."],
+        "Comparison with published results",
+        ["The data is recognized by its name; published results are for the whole test split."],
         [table],
     )
 

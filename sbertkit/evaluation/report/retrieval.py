@@ -9,11 +9,20 @@ from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table
 from sbertkit.evaluation.report.published import published_section
 from sbertkit.evaluation.retrieval import RetrievalResult
-from sbertkit.formatting import decimal
+from sbertkit.formatting import decimal, interval_text, listed, percent
 
 _BINS = 20
-_WORST = 30
-_NAMED = 20
+_MAX_QUERIES = 30
+_MAX_IDS = 20
+
+
+def measure_table(result: RetrievalResult) -> Table:
+    """The mean of each measure with its interval."""
+    rows = [
+        (name, decimal(value, 4), interval_text(result.intervals[name]))
+        for name, value in result.measures.items()
+    ]
+    return Table(("measure", "mean>", "95 % interval>"), rows)
 
 
 def retrieval_page(
@@ -23,7 +32,7 @@ def retrieval_page(
 
     Args:
         result: Of `evaluate_retrieval` or `evaluate_run`.
-        about: What was measured, by name: ``collection``, ``split``, ``model`` and more.
+        about: What was evaluated, by name: ``collection``, ``split``, ``model`` and more.
         queries: Texts by query id, where they are known.
     """
     first = next(iter(result.measures))
@@ -32,46 +41,38 @@ def retrieval_page(
         **{name: f"{value:.4f}" for name, value in list(result.measures.items())[:4]},
         "queries": f"{result.queries:,}",
     }
-    own = "left out" if result.exclude_self else "kept"
+    kept = "excluded" if result.exclude_self else "kept"
     facts = {
         "collection": about.get("collection"),
         "split": about.get("split"),
         "system": system,
-        "documents with the query's own id": f"{own} ({result.own:,} met)",
+        "self-matches": f"{kept} ({result.self_matches:,} found)",
     }
-    beside = None
+    published = None
     if about.get("split") == "test" and "nDCG@10" in result.measures:
-        reached = (str(system), f"{100 * result.measures['nDCG@10']:.2f}")
-        beside = published_section(about.get("collection"), reached)
+        measured = (str(system), percent(result.measures["nDCG@10"]))
+        published = published_section(about.get("collection"), measured)
     sections = [
         _measures(result),
-        *([beside] if beside else []),
-        _spread(result, first),
-        _left_out(result),
-        _worst(result, first, queries or {}),
+        *([published] if published else []),
+        _distribution(result, first),
+        _missing(result),
+        _hardest(result, first, queries or {}),
     ]
     return Page(f"Retrieval: {system}", headline, facts, sections, dict(about))
 
 
 def _measures(result: RetrievalResult) -> Section:
-    rows = []
-    for name, value in result.measures.items():
-        interval = result.intervals[name]
-        shown = "n/a" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
-        rows.append((name, f"{value:.4f}", shown))
     return Section(
         "Measures",
         ["Means over the queries as trec_eval computes them, with 95 % bootstrap intervals."],
-        [Table(("measure", "mean>", "95 % interval>"), rows)],
+        [measure_table(result)],
         [
             Picture(
                 figures.bars(
                     list(result.measures),
                     list(result.measures.values()),
-                    [
-                        None if interval is None else (interval.low, interval.high)
-                        for interval in result.intervals.values()
-                    ],
+                    list(result.intervals.values()),
                     x_label="mean over the queries",
                     name="measures",
                 ),
@@ -81,51 +82,38 @@ def _measures(result: RetrievalResult) -> Section:
     )
 
 
-def _spread(result: RetrievalResult, name: str) -> Section:
+def _distribution(result: RetrievalResult, name: str) -> Section:
     values = list(result.per_query[name].values())
     high = max(1.0, *values)
     counts, _ = np.histogram(values, bins=_BINS, range=(0.0, high))
     return Section(
-        "Over the queries",
+        "Distribution over the queries",
         pictures=[
             Picture(
                 figures.histogram(
                     counts.tolist(), 0.0, high, x_label=name, name="per query", of="queries"
                 ),
-                f"How {name} is spread over the queries.",
+                f"Distribution of {name} over the queries.",
             )
         ],
     )
 
 
-def _left_out(result: RetrievalResult) -> Section:
-    def named(ids: tuple[str, ...]) -> str:
-        more = f", and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
-        return f"{', '.join(ids[:_NAMED])}{more}" if ids else "none"
-
-    rows = [
-        (
-            "queries left out: never judged, or no relevant document",
-            len(result.left_out),
-            named(result.left_out),
+def _missing(result: RetrievalResult) -> Section:
+    groups = {
+        "queries left out: not judged, or without a relevant document": result.left_out,
+        "queries without any hit; they count as 0": result.without_hits,
+        "relevant documents that are not in the corpus, or blank; they count as not found": (
+            result.missing
         ),
-        (
-            "queries for which nothing was found; they count as 0",
-            len(result.without_hits),
-            named(result.without_hits),
-        ),
-        (
-            "relevant documents that are not in the corpus, or blank; they count as not found",
-            len(result.missing),
-            named(result.missing),
-        ),
-    ]
-    return Section("What was missing", tables=[Table(("what", "count>", "ids"), rows)])
+    }
+    rows = [(title, len(ids), listed(ids, _MAX_IDS) or "none") for title, ids in groups.items()]
+    return Section("What is missing", tables=[Table(("what", "count>", "ids"), rows)])
 
 
-def _worst(result: RetrievalResult, name: str, queries: Mapping[str, str]) -> Section:
+def _hardest(result: RetrievalResult, name: str, queries: Mapping[str, str]) -> Section:
     values = result.per_query[name]
-    order = sorted(values, key=lambda query: values[query])[:_WORST]
+    order = sorted(values, key=lambda query: values[query])[:_MAX_QUERIES]
     rows = [(query, decimal(values[query], 4), queries.get(query, "")) for query in order]
     return Section(
         f"Queries with the lowest {name}", tables=[Table(("id", f"{name}>", "query"), rows)]

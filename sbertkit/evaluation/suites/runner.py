@@ -21,7 +21,7 @@ from sbertkit.evaluation.vector_cache import CachedEncoder
 from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.progress import say
-from sbertkit.schema import as_record, parse_json
+from sbertkit.schema import as_record, parse_json, to_dict
 from sbertkit.storage import replace_file, sha256_file, storage_errors
 
 logger = logging.getLogger(__name__)
@@ -70,23 +70,7 @@ class SuiteResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it."""
-        return {
-            "suite": self.suite.name,
-            "model": self.model,
-            "fingerprint": self.fingerprint,
-            "mean": self.mean,
-            "missing": dict(self.missing),
-            "scores": {
-                name: {
-                    "task": one.task,
-                    "measure": one.measure,
-                    "score": one.score,
-                    "interval": None if one.interval is None else one.interval._asdict(),
-                    "details": one.details,
-                }
-                for name, one in self.scores.items()
-            },
-        }
+        return {"suite": self.suite.name, **to_dict(self, without=("suite",))}
 
     def published_mean(self, scores: Mapping[str, float]) -> float | None:
         """The mean of a published row over the sets measured here; None where it lacks one."""
