@@ -36,8 +36,8 @@ def write_corpus(path: Path, lines: int) -> None:
 
 
 def lines_done(output: Path) -> int:
-    """Lines whose vectors are on the disk, as the log of the parts says."""
-    log = output.with_name(f".{output.name}.parts") / "parts.jsonl"
+    """Lines whose vectors are on the disk, as the log of the chunks says."""
+    log = output.with_name(f".{output.name}.chunks") / "chunks.jsonl"
     try:
         parts = log.read_text(encoding="ascii").splitlines(keepends=True)[1:]
     except FileNotFoundError:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.documents import Document, ReadOptions, ReadReport, SourcedDocument
-from sbertkit.data.formats.comma import read_csv
+from sbertkit.data.formats.csv import read_csv
 from sbertkit.data.formats.folder import read_folder
 from sbertkit.data.formats.jsonl import read_beir, read_jsonl
+from sbertkit.data.formats.lines import read_tsv, read_txt
 from sbertkit.data.formats.parquet import read_parquet
-from sbertkit.data.formats.plain import read_tsv, read_txt
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Reader, Record, admit
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name

@@ -74,7 +74,7 @@ class ReadOptions:
 
 
 @dataclass(slots=True)
-class Tally:
+class IssueCount:
     """How often something was met, with the first cases by name; its size is bounded.
 
     Attributes:
@@ -121,11 +121,11 @@ class ReadReport:
     """
 
     documents: int = 0
-    blank: Tally = field(default_factory=Tally)
+    blank: IssueCount = field(default_factory=IssueCount)
     blank_rows: "array[int]" = field(default_factory=lambda: array("q"))
-    bad_lines: Tally = field(default_factory=Tally)
+    bad_lines: IssueCount = field(default_factory=IssueCount)
     first_bad: str | None = None
-    repaired: Tally = field(default_factory=Tally)
+    repaired: IssueCount = field(default_factory=IssueCount)
     replaced: int = 0
 
     def warnings(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Vectors with their ids to a file, part by part: .npy or Parquet."""
+"""Vectors with their ids to a file, chunk by chunk: .npy or Parquet."""
 
 import hashlib
 import os
@@ -12,8 +12,8 @@ import numpy as np
 
 from sbertkit.arguments import output_file
 from sbertkit.arrays import Vectors
-from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf, own_rows
-from sbertkit.data.part_log import Part, PartLog, check_output
+from sbertkit.data.chunk_log import Chunk, ChunkLog, check_output
+from sbertkit.data.vector_parquet import VectorOrigin, VectorParquetWriter, vector_rows
 from sbertkit.errors import InputError
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.storage import (
@@ -36,16 +36,16 @@ class NpyWriter:
     """Writes a float32 matrix as .npy without knowing beforehand how many rows it will have.
 
     Args:
-        path: The file; what is in it after the parts that are there already is cut off.
+        path: The file; what is in it after the chunks that are there already is cut off.
         dim: Size of a row.
-        parts: The parts of it that are there already.
+        chunks: The chunks of it that are there already.
 
     Raises:
         InputError: There are fewer rows, or they have changed.
     """
 
-    def __init__(self, path: Path, dim: int, parts: Sequence[Part] = ()) -> None:
-        rows = sum(part.rows for part in parts)
+    def __init__(self, path: Path, dim: int, chunks: Sequence[Chunk] = ()) -> None:
+        rows = sum(chunk.rows for chunk in chunks)
         self.rows = 0
         self._dim = dim
         self._file: IO[bytes] = path.open("r+b" if rows else "wb")
@@ -56,8 +56,8 @@ class NpyWriter:
             if self._file.seek(0, os.SEEK_END) < end:
                 raise InputError(f"{path} has fewer than {rows} rows; start again without resume")
             self._file.seek(start)
-            for part in parts:
-                check_output(part, digest_of(self._file.read(part.rows * dim * 4)), path)
+            for chunk in chunks:
+                check_output(chunk, digest_of(self._file.read(chunk.rows * dim * 4)), path)
             self._file.seek(self._file.truncate(end))
         except BaseException:
             self.close()
@@ -96,11 +96,11 @@ class NpyWriter:
         )
 
 
-class _Parts(Protocol):
-    """Keeps parts in a folder until they become a file there."""
+class _Chunks(Protocol):
+    """Keeps chunks in a folder until they become a file there."""
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """Puts a part on the disk; gives the SHA-256 of what was written."""
+        """Puts a chunk on the disk; gives the SHA-256 of what was written."""
         ...
 
     def finish(self) -> Path:
@@ -113,15 +113,15 @@ class _Parts(Protocol):
 
 
 class VectorWriter:
-    """Takes the rows of a file in order, part by part.
+    """Takes the rows of a file in order, chunk by chunk.
 
     Attributes:
-        log: The parts that are on the disk.
+        log: The chunks that are on the disk.
     """
 
-    def __init__(self, parts: _Parts, log: PartLog, path: Path) -> None:
+    def __init__(self, chunks: _Chunks, log: ChunkLog, path: Path) -> None:
         self.log = log
-        self._parts = parts
+        self._parts = chunks
         self._path = path
 
     def write(
@@ -131,7 +131,7 @@ class VectorWriter:
         vectors: Vectors,
         note: Mapping[str, Any] | None = None,
     ) -> None:
-        """Adds a part: ids and texts (n), vectors (n, dim) float32, a note for the log."""
+        """Adds a chunk: ids and texts (n), vectors (n, dim) float32, a note for the log."""
         with storage_errors(self._path):  # which name the file that the caller wants
             output = self._parts.append(ids, texts, vectors)
             self.log.add(list(zip(ids, texts, strict=True)), output, note or {})
@@ -155,17 +155,17 @@ def open_vector_writer(
     dim: int,
     *,
     job: Mapping[str, Any] | None = None,
-    made: VectorsOf = VectorsOf(),  # noqa: B008  # frozen
+    made: VectorOrigin = VectorOrigin(),  # noqa: B008  # frozen
     resume: bool = False,
 ) -> Iterator[VectorWriter]:
     """A writer of the format that the name tells; the file appears when the block ends well.
 
-    Until then its parts are in a hidden folder beside it, which a killed process leaves behind.
+    Until then its chunks are in a hidden folder beside it, which a killed process leaves behind.
 
     Args:
         path: A name that ends in ``.npy`` or ``.parquet``.
         dim: Size of a vector.
-        job: What decides the vectors besides the texts; see `PartLog`.
+        job: What decides the vectors besides the texts; see `ChunkLog`.
         made: Their encoder, which a Parquet file names.
         resume: Go on with what such a process has left, and leave what this one has done if the
             block fails.
@@ -175,22 +175,22 @@ def open_vector_writer(
         StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(path)
-    folder = target.with_name(f".{target.name}.parts")
+    folder = target.with_name(f".{target.name}.chunks")
     with (
         storage_errors(target),
         made_parents(target),
         writer_lock(target, lambda: folder),
         _emptied(folder, resume=resume),
     ):
-        log = PartLog(folder / "parts.jsonl", {"dim": dim, **(job or {})})
+        log = ChunkLog(folder / "chunks.jsonl", {"dim": dim, **(job or {})})
         try:
-            parts = _FORMATS[target.suffix.lower()](folder, dim, log, made)
+            chunks = _FORMATS[target.suffix.lower()](folder, dim, log, made)
             try:
                 with caller_errors():
-                    yield VectorWriter(parts, log, target)
-                finished = parts.finish()
+                    yield VectorWriter(chunks, log, target)
+                finished = chunks.finish()
             finally:
-                parts.close()
+                chunks.close()
         finally:
             log.close()
         publish_file(finished, target)
@@ -198,7 +198,7 @@ def open_vector_writer(
 
 @contextmanager
 def _emptied(folder: Path, *, resume: bool) -> Iterator[None]:
-    """Removes the parts before and after the block, unless they are wanted to go on with."""
+    """Removes the chunks before and after the block, unless they are wanted to go on with."""
     if not resume:
         clear_folder(folder, (LOCK_FILE,))
     try:
@@ -210,69 +210,69 @@ def _emptied(folder: Path, *, resume: bool) -> Iterator[None]:
     clear_folder(folder, (LOCK_FILE,))
 
 
-class _NpyParts:
+class _NpyChunks:
     """One file that grows; ids and texts have no place in this format."""
 
-    def __init__(self, folder: Path, dim: int, log: PartLog, made: VectorsOf) -> None:
+    def __init__(self, folder: Path, dim: int, log: ChunkLog, made: VectorOrigin) -> None:
         del made
         self._path = folder / "vectors.npy"
-        self._writer = NpyWriter(self._path, dim, log.parts)
+        self._writer = NpyWriter(self._path, dim, log.chunks)
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """See `_Parts`."""
+        """See `_Chunks`."""
         del ids, texts
         output = self._writer.append(vectors)
         self._writer.sync()
         return output
 
     def finish(self) -> Path:
-        """See `_Parts`."""
+        """See `_Chunks`."""
         self._writer.finish()
         return self._path
 
     def close(self) -> None:
-        """See `_Parts`."""
+        """See `_Chunks`."""
         self._writer.close()
 
 
-class _ParquetParts:
-    """A file for each part, columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
+class _ParquetChunks:
+    """A file for each chunk, columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
 
-    def __init__(self, folder: Path, dim: int, log: PartLog, made: VectorsOf) -> None:
+    def __init__(self, folder: Path, dim: int, log: ChunkLog, made: VectorOrigin) -> None:
         self._folder = folder
         self._dim = dim
         self._made = made
-        self._next = count(len(log.parts))
-        for number, part in enumerate(log.parts):
-            path = self._part(number)
+        self._next = count(len(log.chunks))
+        for number, chunk in enumerate(log.chunks):
+            path = self._chunk(number)
             if not path.is_file():
                 raise InputError(f"{path} is missing; start again without resume")
-            check_output(part, sha256_file(path), path)
+            check_output(chunk, sha256_file(path), path)
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """See `_Parts`."""
-        path = self._part(next(self._next))
-        with OwnParquetWriter(path, self._dim, self._made) as writer:
+        """See `_Chunks`."""
+        path = self._chunk(next(self._next))
+        with VectorParquetWriter(path, self._dim, self._made) as writer:
             writer.write(ids, texts, vectors)
         sync_file(path)
         return sha256_file(path)
 
     def finish(self) -> Path:
-        """See `_Parts`."""
+        """See `_Chunks`."""
         path = self._folder / "vectors.parquet"
-        with OwnParquetWriter(path, self._dim, self._made) as writer:
+        with VectorParquetWriter(path, self._dim, self._made) as writer:
             for number in range(next(self._next)):
-                with self._part(number).open("rb") as part:
-                    for rows in own_rows(part):
+                with self._chunk(number).open("rb") as chunk:
+                    for rows in vector_rows(chunk):
                         writer.write(*rows)
         sync_file(path)
         return path
 
     def close(self) -> None:
-        """See `_Parts`."""
+        """See `_Chunks`."""
 
-    def _part(self, number: int) -> Path:
+    def _chunk(self, number: int) -> Path:
         return self._folder / f"{number:08d}.parquet"
 
 
-_FORMATS: dict[str, Any] = {".npy": _NpyParts, ".parquet": _ParquetParts}
+_FORMATS: dict[str, Any] = {".npy": _NpyChunks, ".parquet": _ParquetChunks}

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from itertools import chain
 
 from sbertkit.data import ReadOptions, ReadReport, read_corpus
-from sbertkit.data.own_parquet import VectorsOf
 from sbertkit.data.vector_files import open_vector_writer, vector_file
+from sbertkit.data.vector_parquet import VectorOrigin
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.report import Account, EncodeReport
 from sbertkit.errors import InputError
@@ -61,10 +61,10 @@ def encode_corpus(
     loaded = encoder if isinstance(encoder, Encoder) else encoder()
     run = loaded.start_run()
     job = {"encoder": loaded.fingerprint, "precision": loaded.precision}
-    made = VectorsOf(loaded.fingerprint, loaded.precision)
+    made = VectorOrigin(loaded.fingerprint, loaded.precision)
     with open_vector_writer(output, loaded.dim, job=job, made=made, resume=resume) as writer:
-        for part in writer.log.parts:
-            run.account.add(as_record(part.note, Account, output))
+        for chunk in writer.log.chunks:
+            run.account.add(as_record(chunk.note, Account, output))
         if run.account.rows:
             logger.warning("%s: %d documents were encoded before", output, run.account.rows)
         rows = ((document.id, document.text) for document in chain([first], documents))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
-from sbertkit.data.part_log import Part
+from sbertkit.data.chunk_log import Chunk
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.files import open_regular, read_regular
@@ -113,7 +113,7 @@ def write_vectors(
     pools: Iterable[Vectors],
     dim: int,
     *,
-    parts: Sequence[Part] = (),
+    chunks: Sequence[Chunk] = (),
     written: Callable[[int, str], None] = lambda *_: None,
 ) -> None:
     """Writes unit rows as .npy, pool by pool, with memory for one pool.
@@ -122,15 +122,15 @@ def write_vectors(
         path: The file.
         pools: Arrays (n, dim) of unit rows.
         dim: Size of a row.
-        parts: The parts that are in the file already and stay.
+        chunks: The chunks that are in the file already and stay.
         written: Called with the number of rows of each pool, and the SHA-256 of their bytes, once
             they are on the disk.
 
     Raises:
-        InputError: A part that is in the file has changed.
+        InputError: A chunk that is in the file has changed.
         StorageError: The disk is full or a permission is missing.
     """
-    with storage_errors(path), closing(NpyWriter(path, dim, parts)) as writer:
+    with storage_errors(path), closing(NpyWriter(path, dim, chunks)) as writer:
         for pool in pools:
             digest = writer.append(pool)
             writer.sync()

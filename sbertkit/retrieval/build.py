@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sbertkit.data import ReadOptions
-from sbertkit.data.part_log import PartLog
+from sbertkit.data.chunk_log import ChunkLog
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.report import Account
 from sbertkit.errors import InputError, InputTypeError
@@ -32,7 +32,7 @@ from sbertkit.retrieval.imported_vectors import (
 )
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest, SegmentEntry
 from sbertkit.retrieval.workspace import (
-    PARTS_FILE,
+    CHUNKS_FILE,
     Workspace,
     check_target,
     index_lock,
@@ -168,11 +168,11 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
     job = {"dim": encoder.dim, "encoder": encoder.fingerprint, "precision": encoder.precision}
     with (
         closing(DocumentStore(folder / DOCUMENTS_FILE)) as store,
-        closing(PartLog(folder / PARTS_FILE, job)) as log,
+        closing(ChunkLog(folder / CHUNKS_FILE, job)) as log,
     ):
         run = encoder.start_run()
-        for part in log.parts:
-            run.account.add(as_record(part.note, Account, folder / PARTS_FILE))
+        for chunk in log.chunks:
+            run.account.add(as_record(chunk.note, Account, folder / CHUNKS_FILE))
         if run.account.rows:
             logger.warning("%d documents of %d were encoded before", run.account.rows, count)
         texts = log.texts(("", text) for text in store.texts())
@@ -181,10 +181,10 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
             folder / VECTORS_FILE,
             unit_pools(pools, row=log.rows),
             encoder.dim,
-            parts=log.parts,
+            chunks=log.chunks,
             written=lambda rows, digest: log.add(log.drawn(rows), digest, asdict(run.pool)),
         )
-    (folder / PARTS_FILE).unlink()
+    (folder / CHUNKS_FILE).unlink()
     return len(run.report().truncated)
 
 

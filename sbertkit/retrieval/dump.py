@@ -10,7 +10,7 @@ import numpy as np
 from sbertkit.arguments import output_file, path_text
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document
-from sbertkit.data.own_parquet import OwnParquetWriter, VectorsOf
+from sbertkit.data.vector_parquet import VectorOrigin, VectorParquetWriter
 from sbertkit.errors import InputError
 from sbertkit.index.faiss_export import write_flat_index
 from sbertkit.retrieval.opening import open_view
@@ -55,10 +55,10 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
 def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
     entry = view.manifest.encoder
-    made = VectorsOf(entry.fingerprint, entry.precision)
+    made = VectorOrigin(entry.fingerprint, entry.precision)
     with (
         staged_file(path) as staged,
-        OwnParquetWriter(staged, entry.dim, made, metadata=True) as writer,
+        VectorParquetWriter(staged, entry.dim, made, metadata=True) as writer,
     ):
         for documents, vectors in _parts(view):
             ids, texts, metadata = zip(*documents, strict=True)

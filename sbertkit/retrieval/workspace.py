@@ -26,7 +26,7 @@ from sbertkit.storage import clear_folder, follow_modes, storage_errors, sync_fo
 _MAX_GENERATION = 10**12
 """No index is written so often; a name with more is somebody else's."""
 
-PARTS_FILE = "parts.jsonl"
+CHUNKS_FILE = "chunks.jsonl"
 """In the folder of a segment that is being built: which of its vectors are on the disk."""
 
 
@@ -214,7 +214,7 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
             root.replace(path)
             sync_folder(path.parent)
     except BaseException:
-        if not (resume and any((place / PARTS_FILE).exists() for place in workspace.places())):
+        if not (resume and any((place / CHUNKS_FILE).exists() for place in workspace.places())):
             _undo(workspace, old, fresh=fresh)
         raise
     if fresh:
@@ -248,14 +248,14 @@ def _interrupted(root: Path) -> Path | None:
     named: set[str] = set()
     with suppress(InputError):
         named = {segment.id for segment in read_manifest(root).segments}
-    begun = (log.parent for log in (root / SEGMENTS_FOLDER).glob(f"*/{PARTS_FILE}"))
+    begun = (log.parent for log in (root / SEGMENTS_FOLDER).glob(f"*/{CHUNKS_FILE}"))
     return max((folder for folder in begun if folder.name not in named), default=None)
 
 
 def _keep_vectors(folder: Path) -> None:
     """Removes all that an interrupted build has written besides its vectors."""
     for file in folder.iterdir():
-        if file.name not in (VECTORS_FILE, PARTS_FILE):
+        if file.name not in (VECTORS_FILE, CHUNKS_FILE):
             file.unlink()
     shutil.rmtree(folder.parent.parent / ENCODER_FOLDER / folder.name, ignore_errors=True)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from other_user import public_folder, restricted
 
-from sbertkit.data.named.places import data_folder
+from sbertkit.data.named.paths import data_folder
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 

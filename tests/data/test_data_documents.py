@@ -2,7 +2,7 @@
 
 import pytest
 
-from sbertkit.data import Document, ReadOptions, ReadReport, Tally
+from sbertkit.data import Document, IssueCount, ReadOptions, ReadReport
 from sbertkit.data.corpora import READERS
 from sbertkit.data.documents import FORMATS
 from sbertkit.errors import InputError, InputTypeError
@@ -31,37 +31,37 @@ def test_other_options_are_checked_as_well() -> None:
         ReadOptions(skip_bad_lines="no")  # type: ignore[arg-type]
 
 
-def test_a_tally_shows_count_and_examples() -> None:
-    tally = Tally()
+def test_a_count_shows_count_and_examples() -> None:
+    count = IssueCount()
     for number in ("3", "4", "6"):
-        tally.add(number)
-    assert tally.describe("bad line skipped", "bad lines skipped") == (
+        count.add(number)
+    assert count.describe("bad line skipped", "bad lines skipped") == (
         "3 bad lines skipped (3, 4, 6)"
     )
 
 
-def test_a_tally_of_one_is_singular() -> None:
-    tally = Tally()
-    tally.add("7")
-    assert tally.describe("bad line skipped", "bad lines skipped") == "1 bad line skipped (7)"
-    assert tally.describe("blank") == "1 blank (7)"
+def test_a_count_of_one_is_singular() -> None:
+    count = IssueCount()
+    count.add("7")
+    assert count.describe("bad line skipped", "bad lines skipped") == "1 bad line skipped (7)"
+    assert count.describe("blank") == "1 blank (7)"
 
 
-def test_a_tally_keeps_the_first_twenty() -> None:
-    tally = Tally()
+def test_a_count_keeps_the_first_twenty() -> None:
+    count = IssueCount()
     for number in range(1000):
-        tally.add(str(number))
-    assert len(tally.examples) == 20
-    assert tally.describe("blank").startswith("1,000 blank (0, 1, 2, ")
-    assert tally.describe("blank").endswith("18, 19, and 980 more)")
+        count.add(str(number))
+    assert len(count.examples) == 20
+    assert count.describe("blank").startswith("1,000 blank (0, 1, 2, ")
+    assert count.describe("blank").endswith("18, 19, and 980 more)")
 
 
 def test_examples_are_shown_short_and_printable() -> None:
-    tally = Tally()
-    tally.add("x" * 1_000_000)
-    tally.add("\x1b[31m\u2028")
-    assert tally.describe("blank").isprintable()
-    assert len(tally.describe("blank")) < 100
+    count = IssueCount()
+    count.add("x" * 1_000_000)
+    count.add("\x1b[31m\u2028")
+    assert count.describe("blank").isprintable()
+    assert len(count.describe("blank")) < 100
 
 
 def test_a_clean_report_has_no_warnings() -> None:

@@ -1,4 +1,4 @@
-"""Vectors to .npy and Parquet, part by part."""
+"""Vectors to .npy and Parquet, chunk by chunk."""
 
 import os
 import subprocess
@@ -25,10 +25,10 @@ def rows(count: int) -> tuple[list[str], list[str], np.ndarray]:
     )
 
 
-def write(path: Path, parts: list[int]) -> np.ndarray:
+def write(path: Path, chunks: list[int]) -> np.ndarray:
     written = []
     with open_vector_writer(path, DIM) as writer:
-        for count in parts:
+        for count in chunks:
             ids, texts, vectors = rows(count)
             writer.write(ids, texts, vectors)
             written.append(vectors)
@@ -36,10 +36,10 @@ def write(path: Path, parts: list[int]) -> np.ndarray:
     return np.concatenate([np.empty((0, DIM), np.float32), *written])
 
 
-@pytest.mark.parametrize("parts", [[], [0], [1], [3, 0, 4], [1] * 12, [999, 9001, 123_456]])
-def test_a_npy_file_holds_all_parts_in_order(tmp_path: Path, parts: list[int]) -> None:
+@pytest.mark.parametrize("chunks", [[], [0], [1], [3, 0, 4], [1] * 12, [999, 9001, 123_456]])
+def test_a_npy_file_holds_all_parts_in_order(tmp_path: Path, chunks: list[int]) -> None:
     path = tmp_path / "vectors.npy"
-    written = write(path, parts)
+    written = write(path, chunks)
     for mode in (None, "r") if len(written) else (None,):
         found = np.load(path, mmap_mode=mode, allow_pickle=False)
         assert found.dtype == np.float32
@@ -57,15 +57,17 @@ def test_vectors_of_another_layout_or_precision_are_stored_as_float32_rows(tmp_p
     assert column.to_pylist() == matrix.tolist()
 
 
-@pytest.mark.parametrize("parts", [[], [1], [3, 4]])
-def test_a_parquet_file_holds_ids_texts_and_vectors(tmp_path: Path, parts: list[int]) -> None:
+@pytest.mark.parametrize("chunks", [[], [1], [3, 4]])
+def test_a_parquet_file_holds_ids_texts_and_vectors(tmp_path: Path, chunks: list[int]) -> None:
     path = tmp_path / "new" / "vectors.parquet"
-    written = write(path, parts)
+    written = write(path, chunks)
     table = pyarrow.parquet.read_table(path)
     assert table.schema.names == ["id", "text", "vector"]
     assert table.schema.field("vector").type == pa.list_(pa.float32(), DIM)
-    assert table["id"].to_pylist() == [f"{row:03d}" for part in parts for row in range(part)]
-    assert table["text"].to_pylist() == [f"text\n{row}\0é" for part in parts for row in range(part)]
+    assert table["id"].to_pylist() == [f"{row:03d}" for size in chunks for row in range(size)]
+    assert table["text"].to_pylist() == [
+        f"text\n{row}\0é" for size in chunks for row in range(size)
+    ]
     assert table["vector"].to_pylist() == written.tolist()
 
 

@@ -97,7 +97,7 @@ def test_without_resume_nothing_stays_and_all_is_done_anew(
         stop_after(patch, 2)
         with pytest.raises(Killed):
             encode_corpus(tiny_encoder, corpus, output, resume=True)
-    assert left_in(corpus.parent) == [".x.npy.parts"]
+    assert left_in(corpus.parent) == [".x.npy.chunks"]
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
         with pytest.raises(Killed):
@@ -135,8 +135,8 @@ def test_a_torn_log_and_vectors_after_the_log_are_cut_off(
         stop_after(patch, 4)
         with pytest.raises(Killed):
             encode_corpus(tiny_encoder, corpus, other, resume=True)
-    parts = corpus.with_name(".other.npy.parts")
-    log = parts / "parts.jsonl"
+    parts = corpus.with_name(".other.npy.chunks")
+    log = parts / "chunks.jsonl"
     log.write_bytes(log.read_bytes()[:-7])
     with (parts / "vectors.npy").open("ab") as file:
         file.write(b"half a row")
@@ -173,7 +173,7 @@ def test_the_command_goes_on_after_a_signal(
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     expected = output.read_bytes()
     output.unlink()
-    log = tmp_path / ".out.npy.parts" / "parts.jsonl"
+    log = tmp_path / ".out.npy.chunks" / "chunks.jsonl"
     with subprocess.Popen([*command, "--resume"], stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 60
         while not (log.exists() and log.read_bytes().count(b"\n") > 2):

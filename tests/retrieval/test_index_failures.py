@@ -364,7 +364,7 @@ def test_every_file_is_on_the_disk_before_the_manifest_names_it(
     written = [place for place in path.rglob("*") if place.name not in ("manifest.json", ".lock")]
     assert len(written) == 11  # three files of the encoder and four of the segment among them
     expected = {f"sync {place.name}" for place in (*written, root)}
-    done_with = {"sync parts.jsonl"}  # which vectors are there, while they are made
+    done_with = {"sync chunks.jsonl"}  # which vectors are there, while they are made
     expected |= done_with
     if there_already:  # what is made is written down before it is made
         begun = steps.index("name journal.json")

@@ -74,7 +74,7 @@ def test_a_resumed_build_encodes_only_the_rest(
     assert found.read_bytes() == expected.read_bytes()
     assert sorted(left.name for left in tmp_path.iterdir()) == ["index", "whole"]
     assert {len(list((path / part).iterdir())) for part in ("segments", "encoder")} == {1}
-    assert not list(path.rglob("parts.jsonl"))
+    assert not list(path.rglob("chunks.jsonl"))
 
 
 @pytest.mark.parametrize("there_already", [False, True])
@@ -149,7 +149,7 @@ def test_a_log_that_is_not_ours_is_refused_in_one_line(
 ) -> None:
     path = tmp_path / "index"
     interrupt(tiny_encoder, path, 2)
-    (log,) = tmp_path.rglob("parts.jsonl")
+    (log,) = tmp_path.rglob("chunks.jsonl")
     log.write_text(log.read_text().replace(_ROWS, value, 1))
     with pytest.raises(InputError) as refused:
         SearchIndex.build(NEW, tiny_encoder, path, resume=True)
@@ -159,7 +159,7 @@ def test_a_log_that_is_not_ours_is_refused_in_one_line(
 def test_a_log_of_another_kind_is_not_read(tiny_encoder: Encoder, tmp_path: Path) -> None:
     path = tmp_path / "index"
     interrupt(tiny_encoder, path, 2)
-    (log,) = tmp_path.rglob("parts.jsonl")
+    (log,) = tmp_path.rglob("chunks.jsonl")
     log.unlink()
     log.symlink_to("/dev/zero")
     with pytest.raises(InputError, match="symbolic link"):
@@ -171,7 +171,7 @@ def test_a_line_without_end_or_nested_without_end_is_encoded_again(
 ) -> None:
     path = tmp_path / "index"
     interrupt(tiny_encoder, path, 2)
-    (log,) = tmp_path.rglob("parts.jsonl")
+    (log,) = tmp_path.rglob("chunks.jsonl")
     first, second, _ = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(first + second + b"[" * 100_000 + b"\n")
     assert rows_encoded(tiny_encoder, path) == list(range(100, 500))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from sbertkit.data.documents import ReadOptions, ReadReport
-from sbertkit.data.formats.plain import line_records
+from sbertkit.data.formats.lines import line_records
 from sbertkit.data.lines import Line
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.records import BadLine, Record, record_from

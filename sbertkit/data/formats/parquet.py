@@ -8,10 +8,10 @@ from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.formats.batches import LongRow, bounded_rows, open_parquet, parquet_batches
 from sbertkit.data.limits import too_long
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.own_parquet import is_own, own_record
 from sbertkit.data.records import BadLine, Record, record_from
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.text import printable
+from sbertkit.data.vector_parquet import has_vectors, vector_file_record
 from sbertkit.errors import InputError, MissingDependency, SbertkitError
 
 
@@ -30,7 +30,7 @@ def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterato
         file = open_parquet(stream)
         names: list[str] = file.schema_arrow.names
         _check_columns(names, name)
-        own = is_own(file)
+        own = has_vectors(file)
         columns = [one for one in names if one != "vector"] if own else None
         batches = map(_in_microseconds, parquet_batches(file, columns))
         for rows in bounded_rows(batches, limit):
@@ -47,7 +47,7 @@ def read_parquet(path: str, options: ReadOptions, report: ReadReport) -> Iterato
 def _record(fields: dict[str, Any] | BadRecordError, row: int, *, own: bool) -> Record:
     if isinstance(fields, BadRecordError):
         raise fields
-    return own_record(fields, row) if own else record_from(fields, row, default_id=str(row))
+    return vector_file_record(fields, row) if own else record_from(fields, row, default_id=str(row))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sbertkit.data.nli.labels import (
     UnmappedNumberError,
     check_label_map,
 )
-from sbertkit.data.nli.pairs import NliPair, NliSet, NliSource, Repeats, find_repeats
+from sbertkit.data.nli.nli_set import NliPair, NliSet, NliSource, Repeats, find_repeats
 from sbertkit.data.nli.rows import Row
 from sbertkit.data.nli.sources import Source, find_sources
 from sbertkit.data.records import BadLine

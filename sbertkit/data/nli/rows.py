@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sbertkit.data.formats.comma import read_fields
+from sbertkit.data.formats.csv import read_fields
 from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.lines import read_lines
 from sbertkit.data.metadata import BadRecordError

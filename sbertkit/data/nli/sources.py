@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sbertkit.arguments import path_text
-from sbertkit.data.nli.folders import split_files
 from sbertkit.data.nli.rows import RowReader, read_csv_rows, read_jsonl_rows, read_tsv_rows
 from sbertkit.data.nli.tables import read_arrow_rows, read_parquet_rows
+from sbertkit.data.split_files import split_files
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.storage import sha256_file

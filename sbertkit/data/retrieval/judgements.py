@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sbertkit.arguments import path_text
+from sbertkit.data.bad_rows import BadRow, is_comment, refuse
 from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.lines import Line, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
-from sbertkit.data.retrieval.faults import BadRow, is_comment, refuse
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError, InputTypeError

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from sbertkit.arguments import path_text
+from sbertkit.data.bad_rows import BadRow, refuse
 from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.lines import Line, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.records import record_from
-from sbertkit.data.retrieval.faults import BadRow, refuse
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError

@@ -8,8 +8,8 @@ from numbers import Real
 from typing import NamedTuple
 
 from sbertkit.arguments import output_file, path_text
+from sbertkit.data.bad_rows import BadRow, is_comment, refuse
 from sbertkit.data.lines import Line, read_lines
-from sbertkit.data.retrieval.faults import BadRow, is_comment, refuse
 from sbertkit.data.retrieval.judgements import checked_pairs
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import is_blank, printable

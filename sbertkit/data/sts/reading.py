@@ -9,7 +9,6 @@ from sbertkit.arguments import path_text
 from sbertkit.data.records import BadLine
 from sbertkit.data.splits import ALL_SPLITS, find_split, no_split_column, no_such_split
 from sbertkit.data.streams import is_folder, source_name
-from sbertkit.data.sts.pairs import StsPair, StsSet
 from sbertkit.data.sts.rows import (
     Row,
     RowReader,
@@ -21,6 +20,7 @@ from sbertkit.data.sts.rows import (
     read_tab_rows,
 )
 from sbertkit.data.sts.split_files import split_files
+from sbertkit.data.sts.sts_set import StsPair, StsSet
 from sbertkit.data.sts.subsets import places_of, read_subsets, subsets_file
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sbertkit.data.formats.batches import checked_rows, open_parquet, parquet_batches
-from sbertkit.data.formats.comma import read_fields
+from sbertkit.data.formats.csv import read_fields
 from sbertkit.data.formats.jsonl import parse_object
 from sbertkit.data.formats.parquet import arrow_errors
 from sbertkit.data.lines import Line, read_lines

@@ -1,4 +1,4 @@
-"""What a long job has done, part by part, kept so that another process can go on after a kill."""
+"""What a long job has done, chunk by chunk, kept so that another process can go on after a kill."""
 
 import hashlib
 import json
@@ -21,16 +21,16 @@ _RESTART = "to start again, run it without resume (--resume)"
 
 
 _LARGEST_LOG = 2**30
-"""Bytes; a part of some thousand rows takes a few hundred, more where many are reported."""
+"""Bytes; a chunk of some thousand rows takes a few hundred, more where many are reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part that is done.
+class Chunk:
+    """A chunk that is done.
 
     Attributes:
         rows: How many rows it has.
-        digest: SHA-256 over the rows of this and all earlier parts.
+        digest: SHA-256 over the rows of this and all earlier chunks.
         output: SHA-256 of what was written for it.
         note: What the job wants to know again.
     """
@@ -41,8 +41,8 @@ class Part:
     note: dict[str, Any]
 
 
-class PartLog:
-    """A line of JSON for each part that is on the disk, after one that says what the job is.
+class ChunkLog:
+    """A line of JSON for each chunk that is on the disk, after one that says what the job is.
 
     Args:
         path: The file; what is in it is gone on with, if it is of the same job.
@@ -56,7 +56,7 @@ class PartLog:
         self._hash = hashlib.sha256()
         self._place = path.parent
         self._waiting: deque[Row] = deque()
-        self.parts: list[Part] = []
+        self.chunks: list[Chunk] = []
         content = read_regular(path, limit=_LARGEST_LOG) if path.exists() else b""
         whole = 0
         for line in content.splitlines(keepends=True):
@@ -64,7 +64,7 @@ class PartLog:
                 if whole == 0:
                     self._check_job(_entry(line), job)
                 else:
-                    self.parts.append(as_record(_entry(line), Part, path))
+                    self.chunks.append(as_record(_entry(line), Chunk, path))
             except _TornLine:
                 break
             whole += len(line)
@@ -79,8 +79,8 @@ class PartLog:
 
     @property
     def rows(self) -> int:
-        """Rows of all parts."""
-        return sum(part.rows for part in self.parts)
+        """Rows of all chunks."""
+        return sum(chunk.rows for chunk in self.chunks)
 
     def texts(self, rows: Iterator[Row]) -> Iterator[str]:
         """The texts that are still to be done; the rows before must be the ones that were.
@@ -89,17 +89,17 @@ class PartLog:
             InputError: They are others.
         """
         start = 0
-        for part in self.parts:
-            for _ in range(part.rows):
+        for chunk in self.chunks:
+            for _ in range(chunk.rows):
                 row = next(rows, None)
                 if row is not None:
                     self._add_to_hash(row)
-            if self._hash.hexdigest() != part.digest:
+            if self._hash.hexdigest() != chunk.digest:
                 raise InputError(
-                    f"rows {start + 1} to {start + part.rows} are not those that were encoded "
+                    f"rows {start + 1} to {start + chunk.rows} are not those that were encoded "
                     f"before: the corpus has changed; {_RESTART}"
                 )
-            start += part.rows
+            start += chunk.rows
         for row in rows:
             self._waiting.append(row)
             yield row[1]
@@ -109,18 +109,18 @@ class PartLog:
         return [self._waiting.popleft() for _ in range(count)]
 
     def add(self, rows: Sequence[Row], output: str, note: Mapping[str, Any]) -> None:
-        """Logs a part that is done.
+        """Logs a chunk that is done.
 
         Args:
             rows: Its rows.
             output: SHA-256 of what was written for it, which is on the disk.
-            note: See `Part`.
+            note: See `Chunk`.
         """
         for row in rows:
             self._add_to_hash(row)
-        part = Part(len(rows), self._hash.hexdigest(), output, dict(note))
-        self._write(asdict(part))
-        self.parts.append(part)
+        chunk = Chunk(len(rows), self._hash.hexdigest(), output, dict(note))
+        self._write(asdict(chunk))
+        self.chunks.append(chunk)
 
     def close(self) -> None:
         """Closes the file."""
@@ -146,20 +146,20 @@ class PartLog:
         os.fsync(self._file.fileno())
 
 
-def check_output(part: Part, found: str, where: object) -> None:
-    """Refuses what was written for a part and has changed since.
+def check_output(chunk: Chunk, found: str, where: object) -> None:
+    """Refuses what was written for a chunk and has changed since.
 
     Args:
-        part: The part.
+        chunk: The chunk.
         found: SHA-256 of what is there now.
         where: What was written, for the message.
 
     Raises:
         InputError: It is not what was written.
     """
-    if found != part.output:
+    if found != chunk.output:
         raise InputError(
-            f"{where} has changed since it was written: expected SHA-256 {part.output}, found "
+            f"{where} has changed since it was written: expected SHA-256 {chunk.output}, found "
             f"{found}; {_RESTART}"
         )
 

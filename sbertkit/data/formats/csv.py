@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sbertkit.data.documents import ReadOptions, ReadReport
-from sbertkit.data.formats.plain import report_lines
+from sbertkit.data.formats.lines import report_lines
 from sbertkit.data.limits import MAX_TEXT_BYTES, too_long, utf8_bytes
 from sbertkit.data.lines import Line, LongLine
 from sbertkit.data.metadata import BadRecordError

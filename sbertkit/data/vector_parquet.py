@@ -30,7 +30,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class VectorsOf:
+class VectorOrigin:
     """The encoder that made the vectors of a file.
 
     Attributes:
@@ -44,7 +44,7 @@ class VectorsOf:
     format: int = _FORMAT
 
 
-class OwnRows(NamedTuple):
+class VectorRows(NamedTuple):
     """Ids and texts (n), and vectors (n, dim)."""
 
     ids: list[str]
@@ -52,7 +52,7 @@ class OwnRows(NamedTuple):
     vectors: "Vectors"
 
 
-class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
+class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
     """Writes such a file, chunk by chunk; it is whole when the block ends well.
 
     Args:
@@ -65,7 +65,7 @@ class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
         MissingDependency: pyarrow is not installed.
     """
 
-    def __init__(self, path: Path, dim: int, made: VectorsOf, *, metadata: bool = False) -> None:
+    def __init__(self, path: Path, dim: int, made: VectorOrigin, *, metadata: bool = False) -> None:
         try:
             import pyarrow
             import pyarrow.parquet
@@ -114,12 +114,12 @@ class OwnParquetWriter(AbstractContextManager["OwnParquetWriter"]):
             self._writer.close()
 
 
-def is_own(file: Any) -> bool:
+def has_vectors(file: Any) -> bool:
     """Whether a ``ParquetFile`` has the mark, so that its columns mean what they do here."""
     return _MARK in (file.schema_arrow.metadata or {})
 
 
-def own_record(fields: dict[str, Any], row: int) -> Record:
+def vector_file_record(fields: dict[str, Any], row: int) -> Record:
     """The record in a row of such a file, read without its vector.
 
     Args:
@@ -140,7 +140,7 @@ def own_record(fields: dict[str, Any], row: int) -> Record:
     return Record(row, identifier, text, {**metadata, **fields})
 
 
-def stored_vectors(path: str) -> VectorsOf | None:
+def stored_vectors(path: str) -> VectorOrigin | None:
     """The encoder of the vectors in a file; None for a file that is none such, or was changed.
 
     The whole file is read, in chunks.
@@ -150,7 +150,7 @@ def stored_vectors(path: str) -> VectorsOf | None:
     """
     with open_regular(Path(path), follow=True) as stream:
         file = open_parquet(stream)
-        if not is_own(file) or not {"id", "text", "vector"} <= set(file.schema_arrow.names):
+        if not has_vectors(file) or not {"id", "text", "vector"} <= set(file.schema_arrow.names):
             return None
         digest = _RowDigest()
         for rows in _rows(file):
@@ -158,21 +158,21 @@ def stored_vectors(path: str) -> VectorsOf | None:
         if (file.metadata.metadata or {}).get(_DIGEST) != digest.hexdigest().encode():
             return None
         try:
-            return read_record(file.schema_arrow.metadata[_MARK], VectorsOf, path)
+            return read_record(file.schema_arrow.metadata[_MARK], VectorOrigin, path)
         except InputError:
             return None
 
 
-def own_rows(stream: BinaryIO) -> Iterator[OwnRows]:
+def vector_rows(stream: BinaryIO) -> Iterator[VectorRows]:
     """The rows of such a file, chunk by chunk."""
     return _rows(open_parquet(stream))
 
 
-def _rows(file: Any) -> Iterator[OwnRows]:
+def _rows(file: Any) -> Iterator[VectorRows]:
     for batch in parquet_batches(file, ["id", "text", "vector"]):
         flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
         ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
-        yield OwnRows(ids, texts, flat.reshape(len(ids), -1))
+        yield VectorRows(ids, texts, flat.reshape(len(ids), -1))
 
 
 class _RowDigest:
