@@ -102,7 +102,7 @@ def main() -> None:
             "equal": digest(output) == expected,
         }
     print(figures)
-    measured = ["sbertkit/encoder", "sbertkit/data/vector_files.py", "sbertkit/data/part_log.py"]
+    measured = ["sbertkit/encoder", "sbertkit/data/vector_files.py", "sbertkit/data/chunk_log.py"]
     record("encode_memory", [*measured, "eval/bench_memory.py"], figures)
 
 

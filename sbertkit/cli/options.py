@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sbertkit.data.documents import FORMATS
+from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 
 if TYPE_CHECKING:

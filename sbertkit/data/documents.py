@@ -1,4 +1,4 @@
-"""The record that corpora are made of, how they are read, and what reading one found."""
+"""Documents, how corpora of them are read, and what reading one found."""
 
 from array import array
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sbertkit.arguments import whole_number
+from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
-from sbertkit.data.text import check_errors, codec_name, printable
+from sbertkit.data.metadata import BadRecordError, Cleaner, id_text
+from sbertkit.data.tables import Row
+from sbertkit.data.text import check_errors, codec_name, is_blank, printable
 from sbertkit.errors import InputError, InputTypeError
-
-FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "beir", "folder")
-"""Names of the corpus formats."""
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _EXAMPLES = 20
@@ -40,8 +40,8 @@ class ReadOptions:
     """How a corpus is read.
 
     Attributes:
-        format: One of ``txt``, ``jsonl``, ``tsv``, ``csv``, ``parquet``, ``beir``, ``folder``;
-            ``None`` decides by the name.
+        format: A name in `sbertkit.data.formats.FORMATS`, such as ``jsonl``; ``None`` decides by
+            the name.
         encoding: Name of the text encoding; a byte order mark is dropped.
         errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD and counts them.
         skip_bad_lines: List lines that cannot be read instead of refusing the file.
@@ -143,3 +143,32 @@ class ReadReport:
             noun = "line" if self.replaced == 1 else "lines"
             lines.append(f"{self.replaced:,} {noun} with undecodable bytes, which became U+FFFD")
         return tuple(lines)
+
+
+def admit(row: Row, report: ReadReport, *, keep_blank: bool = False) -> Document | None:
+    """The document in a row, or None for one with blank text; noted in the report.
+
+    Args:
+        row: Fields ``id``, by default the row's number, and ``text``.
+        report: Where it is noted.
+        keep_blank: Give blank documents too.
+
+    Raises:
+        BadRecordError: An id, text or further field that is not accepted.
+    """
+    cleaner = Cleaner()
+    identifier = cleaner.text(id_text(row.values.get("id", str(row.number))))
+    text = row.values["text"]
+    if not isinstance(text, str):
+        found = type(text).__name__
+        raise BadRecordError(f"text must be a str, found {found}", wrong_type=True)
+    text = cleaner.text(str(text))
+    if is_blank(text) and not keep_blank:
+        report.blank_rows.append(report.documents + report.blank.count)
+        report.blank.add(identifier)
+        return None
+    document = Document(identifier, text, cleaner.metadata(row.others))
+    if cleaner.repaired:
+        report.repaired.add(identifier)
+    report.documents += 1
+    return document

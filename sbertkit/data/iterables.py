@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sbertkit.data.documents import Document, ReadReport, SourcedDocument
+from sbertkit.data.documents import Document, ReadReport, SourcedDocument, admit
+from sbertkit.data.formats.base import DOCUMENT_WITH_ID
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.records import Record, admit, record_from
+from sbertkit.data.tables import ObjectReader, Row
 from sbertkit.errors import InputError, InputTypeError
 
 _EXPECTED = "expected a Document, a mapping with 'id' and 'text', or a tuple (id, text)"
@@ -41,29 +42,30 @@ def documents_from(
 
 
 def _documents(records: Iterable[object], report: ReadReport) -> Iterator[SourcedDocument]:
-    for row, value in enumerate(records):
+    reader = ObjectReader(DOCUMENT_WITH_ID)
+    for number, value in enumerate(records):
         try:
-            document = admit(_record(value, row), report)
+            document = admit(_row(value, number, reader), report)
         except BadRecordError as error:
             kind = InputTypeError if error.wrong_type else InputError
             raise kind(
-                f"row {row} ({type(value).__name__}): {error.reason}; {_EXPECTED}"
+                f"row {number} ({type(value).__name__}): {error.reason}; {_EXPECTED}"
             ) from error
         if document is not None:
-            yield SourcedDocument(document, row)
+            yield SourcedDocument(document, number)
 
 
-def _record(value: object, row: int) -> Record:
+def _row(value: object, number: int, reader: ObjectReader) -> Row:
     if isinstance(value, Document):
         metadata: object = value.metadata
         if not isinstance(metadata, Mapping):
             found = type(metadata).__name__
             raise BadRecordError(f"metadata must be a mapping, found {found}", wrong_type=True)
-        return Record(row, value.id, value.text, metadata)
+        return Row(number, {"id": value.id, "text": value.text}, metadata)
     if isinstance(value, Mapping):
-        return record_from(value, row)
+        return reader.row(number, value)
     if isinstance(value, tuple):
         if len(value) != 2:
             raise BadRecordError(f"a tuple of {len(value)}")
-        return Record(row, value[0], value[1], {})
+        return Row(number, {"id": value[0], "text": value[1]})
     raise BadRecordError("not a record", wrong_type=True)

@@ -7,11 +7,12 @@ dropped. All other separators (U+2028, U+0085, form feed, ...) are part of the t
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from sbertkit.arguments import path_text
+from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.encodings import looks_like
 from sbertkit.data.limits import HOPELESS_BYTES, MAX_TEXT_BYTES, too_long, utf8_bytes
 from sbertkit.data.metadata import BadRecordError
@@ -56,21 +57,43 @@ class _Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How the text of a file is read.
+
+    Attributes:
+        encoding: Name of a text encoding; a byte order mark is dropped.
+        errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD for them.
+        max_bytes: Largest line or text that is kept.
+        on_replaced: Called with the number of each line in which bytes were replaced.
+    """
+
+    encoding: str = "utf-8"
+    errors: str = "strict"
+    max_bytes: int = MAX_TEXT_BYTES
+    on_replaced: Callable[[int], None] | None = None
+
+
+_DEFAULT = TextOptions()
+
+
+@dataclass(frozen=True, slots=True)
 class _Decoding:
     name: str
     codec: str
-    errors: str
-    on_replaced: Callable[[int], None] | None
-    limit: int
+    options: TextOptions
+
+    @property
+    def limit(self) -> int:
+        return self.options.max_bytes
 
     def replaced(self, number: int, place: str) -> None:
         """Note a line with undecodable bytes, or refuse it."""
-        if self.errors == "strict":
+        if self.options.errors == "strict":
             raise InputError(
                 f"{self.name} line {number}: not valid {self.codec} ({place}); {_WHAT_TO_DO}"
             )
-        if self.on_replaced is not None:
-            self.on_replaced(number)
+        if self.options.on_replaced is not None:
+            self.options.on_replaced(number)
 
     def check_sample(self, sample: bytes) -> None:
         """Refuses a file that begins as no file of this encoding does, also to replace bytes."""
@@ -87,99 +110,76 @@ class _Decoding:
             )
 
 
-def read_lines(
-    source: str | os.PathLike[str],
-    encoding: str = "utf-8",
-    *,
-    errors: str = "strict",
-    on_replaced: Callable[[int], None] | None = None,
-) -> Iterator[Line]:
+def read_lines(source: str | os.PathLike[str], options: TextOptions = _DEFAULT) -> Iterator[Line]:
     """The lines of a file, one at a time, without line ends and byte order mark.
 
     Args:
         source: A file, gzip when its name ends in ``.gz``, or ``-`` for standard input.
-        encoding: Name of a text encoding.
-        errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD for them.
-        on_replaced: Called with the number of each line in which bytes were replaced.
+        options: How it is read.
 
     Raises:
-        InputError: Undecodable bytes, an unknown encoding or a broken gzip stream.
+        InputError: Undecodable bytes, an unknown encoding, a line that is too long or a broken gzip
+            stream.
         MissingFile: The file does not exist.
         StorageError: The file cannot be read.
     """
-    for line in bounded_lines(source, encoding, errors=errors, on_replaced=on_replaced):
+    for line in bounded_lines(source, options):
         if isinstance(line, LongLine):
             name = source_name(path_text(source))
-            reason = too_long(line.bytes, MAX_TEXT_BYTES)
+            reason = too_long(line.bytes, options.max_bytes)
             raise InputError(f"{name} line {line.number}: {reason}; shorten or remove it")
         yield line
 
 
 def bounded_lines(
-    source: str | os.PathLike[str],
-    encoding: str = "utf-8",
-    *,
-    errors: str = "strict",
-    on_replaced: Callable[[int], None] | None = None,
-    max_bytes: int = MAX_TEXT_BYTES,
+    source: str | os.PathLike[str], options: TextOptions = _DEFAULT
 ) -> Iterator[Line | LongLine]:
     """The lines of a file as `read_lines` gives them, but long ones reported and not kept.
 
-    Args:
-        source: See `read_lines`.
-        encoding: See `read_lines`.
-        errors: See `read_lines`.
-        on_replaced: See `read_lines`.
-        max_bytes: Largest line that is kept.
-
     Raises:
-        InputError: As `read_lines`, but for lines longer than `max_bytes`; or one without end.
+        InputError: As `read_lines`, but for long lines; or one without end.
     """
-    for line in _ended_lines(source, encoding, errors, on_replaced, max_bytes):
+    for line in _ended_lines(source, options):
         if isinstance(line, Line):
             yield Line(line.number, line.text.removesuffix("\n").removesuffix("\r"))
         else:
             yield line
 
 
-def read_text(
-    source: str | os.PathLike[str],
-    encoding: str = "utf-8",
-    *,
-    errors: str = "strict",
-    on_replaced: Callable[[int], None] | None = None,
-    max_bytes: int = MAX_TEXT_BYTES,
-) -> str:
+def kept_lines(lines: Iterable[Line | LongLine], limit: int) -> Iterator[Line | BadRow]:
+    """The lines, of which those that are longer than `limit` bytes are bad rows."""
+    for line in lines:
+        if isinstance(line, LongLine):
+            yield BadRow(line.number, too_long(line.bytes, limit))
+        else:
+            yield line
+
+
+def read_text(source: str | os.PathLike[str], options: TextOptions = _DEFAULT) -> str:
     r"""The whole text of a file without byte order mark, each ``\r\n`` as ``\n``.
 
     Arguments and errors are those of `bounded_lines`.
 
     Raises:
-        BadRecordError: The text is longer than `max_bytes`.
+        BadRecordError: The text is too long.
     """
     texts: list[str] = []
     size = 0
-    for line in _ended_lines(source, encoding, errors, on_replaced, max_bytes):
+    for line in _ended_lines(source, options):
         size += line.bytes if isinstance(line, LongLine) else utf8_bytes(line.text)
-        if size > max_bytes:
+        if size > options.max_bytes:
             texts.clear()
         elif isinstance(line, Line):
             texts.append(line.text)
-    if size > max_bytes:
-        raise BadRecordError(too_long(size, max_bytes))
+    if size > options.max_bytes:
+        raise BadRecordError(too_long(size, options.max_bytes))
     return "".join(texts).replace("\r\n", "\n")
 
 
-def _ended_lines(
-    source: str | os.PathLike[str],
-    encoding: str,
-    errors: str,
-    on_replaced: Callable[[int], None] | None,
-    max_bytes: int,
-) -> Iterator[Line | LongLine]:
-    check_errors(errors)
-    codec = codec_name(encoding).removesuffix("-sig")
-    decoding = _Decoding(source_name(path_text(source)), codec, errors, on_replaced, max_bytes)
+def _ended_lines(source: str | os.PathLike[str], options: TextOptions) -> Iterator[Line | LongLine]:
+    check_errors(options.errors)
+    codec = codec_name(options.encoding).removesuffix("-sig")
+    decoding = _Decoding(source_name(path_text(source)), codec, options)
     split = _utf8_lines if codec == "utf-8" else _other_lines
     with open_bytes(source) as stream:
         decoding.check_sample(_sample(stream))

@@ -1,72 +1,70 @@
-"""The files of a split in a folder of Hugging Face's hub or datasets."""
+"""Folders of data sets with files for each split, as they lie on Hugging Face's hub."""
 
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from sbertkit.data.splits import ALL_SPLITS, find_split, no_such_split, split_key
 from sbertkit.data.streams import reading, source_name
+from sbertkit.data.tables import has_suffix
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
 _DICT_FILE = "dataset_dict.json"
 _STATE_FILE = "state.json"
-_SUFFIX = ".parquet"
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 
 _SHARD = re.compile(r"(?P<split>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]+)?")
 _NUMBERED = re.compile(r"(?P<split>.+?)[-_.]\d+")
 
 
-def split_files(folder: str, split: str | None) -> list[str]:
-    """The files of a split in a folder, in order, all of one format.
+class Splits(NamedTuple):
+    """The splits of a folder.
 
-    The folder was written by ``save_to_disk`` (one data set or several splits), or holds Parquet
-    files with the split in their names.
+    Attributes:
+        files: For each split a function that gives its files, in order and of one format.
+        single: Whether the folder is one saved data set, whose split has an empty name where it is
+            not known.
+    """
+
+    files: Mapping[str, Callable[[], list[str]]]
+    single: bool = False
+
+
+def find_splits(folder: str, suffixes: tuple[str, ...]) -> Splits:
+    """The splits of a folder and their files.
+
+    The folder was written by ``save_to_disk`` (one data set or several splits), or holds files with
+    the split in their names. What gives the files of a split raises these errors too.
 
     Args:
         folder: The folder.
-        split: The split, or ``all``; None for ``train``, or for a single data set whatever it is.
+        suffixes: Of the files that count, in lower case and without ``.gz``.
 
     Raises:
-        InputError: Something else, several configurations, no such split, or a missing shard.
-        MissingFile: A file that the folder names is not there.
+        InputError: Files of several configurations, a missing shard, or a damaged list of files.
+        MissingFile: A file that the folder names does not exist.
         StorageError: The folder cannot be read.
     """
     root = Path(folder)
     if (root / _DICT_FILE).is_file():
-        splits = _names(_json(root / _DICT_FILE).get("splits"), root / _DICT_FILE)
-        wanted = _wanted(folder, splits, split)
-        return [file for one in wanted for file in _saved_files(root / one)]
+        names = _names(_json(root / _DICT_FILE).get("splits"), root / _DICT_FILE)
+        return Splits({name: partial(_saved_files, root / name) for name in names})
     if (root / _STATE_FILE).is_file():
-        return _saved_files(root, split)
-    return _parquet_files(folder, split)
+        name = _json(root / _STATE_FILE).get("_split")
+        files = {name if isinstance(name, str) else "": partial(_saved_files, root)}
+        return Splits(files, single=True)
+    shards = [_shard(path) for path in _find_files(folder, suffixes)]
+    return Splits({shard.split: partial(_shards, folder, shard.split, shards) for shard in shards})
 
 
-def _wanted(folder: str, splits: Iterable[str], split: str | None) -> list[str]:
-    """The names of the splits to read.
-
-    Raises:
-        InputError: The wanted one is not there.
-    """
-    names = list(dict.fromkeys(splits))
-    if split == ALL_SPLITS:
-        return names
-    found = find_split(split or "train", names)
-    if found is None:
-        raise no_such_split(source_name(folder), split or "train", sorted(names))
-    return [found]
-
-
-def _saved_files(folder: Path, split: str | None = None) -> list[str]:
+def _saved_files(folder: Path) -> list[str]:
+    """The files of a saved data set."""
     state_file = folder / _STATE_FILE
     state = _json(state_file)
-    name = state.get("_split")
-    if isinstance(name, str) and split not in (None, ALL_SPLITS):
-        _wanted(str(folder), [name], split)
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise InputError(
             f"{source_name(str(state_file))}: the rows are chosen by a list of indices, which is"
@@ -115,35 +113,25 @@ class _Shard(NamedTuple):
     """Of how many shards it is one, where its name says so."""
 
 
-def _parquet_files(folder: str, split: str | None) -> list[str]:
-    shards = [_shard(path) for path in _find_parquet(folder)]
-    if not shards:
-        with reading(folder):
-            there = [path.name for path in Path(folder).iterdir()]
-        raise InputError(
-            f"{source_name(folder)}: expected Parquet files or a data set written by save_to_disk,"
-            f" found {_listing(there)}; pass the files themselves"
-        )
-    configurations = sorted({shard.configuration for shard in shards})
+def _shards(folder: str, split: str, shards: Iterable["_Shard"]) -> list[str]:
+    """The files of a split, all of them."""
+    found = [shard for shard in shards if shard.split == split]
+    configurations = {shard.configuration for shard in found}
     if len(configurations) > 1:
         raise InputError(
             f"{source_name(folder)}: expected one configuration, found {len(configurations)}:"
-            f" {_listing(configurations)}; pass the folder of one"
+            f" {listing(configurations)}; pass the folder of one"
         )
-    chosen = []
-    for name in _wanted(folder, (shard.split for shard in shards), split):
-        parts = [shard for shard in shards if split_key(shard.split) == split_key(name)]
-        if {shard.total for shard in parts} not in ({None}, {len(parts)}):
-            raise InputError(
-                f"{source_name(folder)}: the {name} files {_listing(part.path for part in parts)}"
-                " are not the shards of one whole; get the missing ones, or pass the files"
-                " themselves"
-            )
-        chosen += parts
-    return [str(Path(folder) / shard.path) for shard in chosen]
+    if {shard.total for shard in found} not in ({None}, {len(found)}):
+        raise InputError(
+            f"{source_name(folder)}: the {split} files {listing(shard.path for shard in found)} are"
+            " not the shards of one data set; download the missing ones, or pass the files"
+            " themselves"
+        )
+    return [str(Path(folder) / shard.path) for shard in found]
 
 
-def _find_parquet(folder: str) -> list[str]:
+def _find_files(folder: str, suffixes: tuple[str, ...]) -> list[str]:
     """Paths relative to the folder, sorted; hidden ones and links to folders are left out."""
     found = []
 
@@ -157,14 +145,15 @@ def _find_parquet(folder: str) -> list[str]:
             found += [
                 (inside / name).as_posix()
                 for name in files
-                if name.lower().endswith(_SUFFIX) and not name.startswith(".")
+                if has_suffix(name, suffixes) and not name.startswith(".")
             ]
     return sorted(found)
 
 
 def _shard(path: str) -> _Shard:
     """What a path says: ``data/train-00000-of-00002``, ``pair/train``, ``default/train/0000``."""
-    parent, stem = PurePosixPath(path).parent, PurePosixPath(path).stem
+    parent = PurePosixPath(path).parent
+    stem = PurePosixPath(re.sub(r"\.gz$", "", path, flags=re.IGNORECASE)).stem
     sharded = _SHARD.fullmatch(stem)
     numbered = _NUMBERED.fullmatch(stem)
     total = None
@@ -177,8 +166,9 @@ def _shard(path: str) -> _Shard:
     return _Shard(path, parent.as_posix(), stem.lower(), total)
 
 
-def _listing(names: Iterable[str]) -> str:
+def listing(names: Iterable[str]) -> str:
+    """Some names for a message, of which the first ten are listed."""
     ordered = sorted(names)
-    shown = ", ".join(printable(name) for name in ordered[:_MOST_LISTED])
-    more = len(ordered) - _MOST_LISTED
+    shown = ", ".join(printable(name) for name in ordered[:_MAX_LISTED])
+    more = len(ordered) - _MAX_LISTED
     return f"{shown}, and {more} more" if more > 0 else shown or "nothing"

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from sbertkit.data.formats.batches import open_parquet, parquet_batches
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.records import Record
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.data.tables import Row
+from sbertkit.data.tables.batches import open_parquet, parquet_batches
+from sbertkit.errors import InputError
 from sbertkit.files import open_regular
 from sbertkit.schema import read_record
 
@@ -60,17 +60,12 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         dim: Size of a vector.
         made: The encoder.
         metadata: Whether the rows have further fields.
-
-    Raises:
-        MissingDependency: pyarrow is not installed.
     """
 
     def __init__(self, path: Path, dim: int, made: VectorOrigin, *, metadata: bool = False) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise MissingDependency("Parquet files need pyarrow: pip install pyarrow") from error
+        import pyarrow
+        import pyarrow.parquet
+
         self._pyarrow: Any = pyarrow
         columns = [("id", pyarrow.string()), ("text", pyarrow.string())]
         columns += [("metadata", pyarrow.string())] if metadata else []
@@ -119,25 +114,23 @@ def has_vectors(file: Any) -> bool:
     return _MARK in (file.schema_arrow.metadata or {})
 
 
-def vector_file_record(fields: dict[str, Any], row: int) -> Record:
-    """The record in a row of such a file, read without its vector.
+def document_of(row: Row) -> Row:
+    """The document in a row of such a file, read without its vector.
 
-    Args:
-        fields: Its columns; those that somebody else has added are further fields.
-        row: Its number, which is the id where there is none.
+    Further columns, which somebody else has added, are further fields.
 
     Raises:
-        BadRecordError: The further fields are no JSON object.
+        BadRecordError: The column ``metadata`` is no JSON object.
     """
-    identifier, text = fields.pop("id", str(row)), fields.pop("text")
-    rendered = fields.pop("metadata", None)
+    others = dict(row.others)
+    rendered = others.pop("metadata", None)
     try:
-        metadata = {} if rendered is None else json.loads(rendered)
-    except (TypeError, ValueError, RecursionError) as error:
+        metadata = {} if rendered is None else json.loads(str(rendered))
+    except (ValueError, RecursionError) as error:
         raise BadRecordError(f"metadata is no JSON ({type(error).__name__})") from error
     if not isinstance(metadata, dict):
         raise BadRecordError("metadata is no JSON object")
-    return Record(row, identifier, text, {**metadata, **fields})
+    return row._replace(others={**metadata, **others})
 
 
 def stored_vectors(path: str) -> VectorOrigin | None:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.data import SourcedDocument
-from sbertkit.data.formats.batches import checked_rows, open_parquet, parquet_batches
-from sbertkit.data.formats.parquet import arrow_errors
 from sbertkit.data.streams import open_seekable, reading
+from sbertkit.data.tables.arrow import arrow_errors
+from sbertkit.data.tables.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.text import printable
 from sbertkit.data.vector_parquet import stored_vectors
 from sbertkit.encoder import Encoder

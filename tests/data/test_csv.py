@@ -59,9 +59,9 @@ def test_fields_are_unquoted_and_nothing_else(tmp_path: Path, field: str, text: 
 @pytest.mark.parametrize(
     ("rows", "place", "reason"),
     [
-        ("1,one,more", "line 2:", "3 fields where the header has 2"),
-        ("just one", "line 2:", "1 field where the header has 2"),
-        ('1,"one\ntwo",x', "line 2-3:", "3 fields where the header has 2"),
+        ("1,one,more", "line 2:", "3 columns, expected 2"),
+        ("just one", "line 2:", "1 column, expected 2"),
+        ('1,"one\ntwo",x', "line 2-3:", "3 columns, expected 2"),
         (",one", "line 2:", "id is empty"),
     ],
 )
@@ -83,9 +83,9 @@ def test_a_quote_never_closed_is_refused_even_when_bad_lines_are_skipped(tmp_pat
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        ("id,body", "expected a header with a column 'text', found id, body"),
-        ("id;text", "expected a header with a column 'text', found id;text"),
-        ("text,text", "a column name is there twice"),
+        ("id,body", "expected a column 'text', found id, body; rename columns or add 'text'"),
+        ("id;text", "expected a column 'text', found id;text"),
+        ("text,text", "duplicate column name"),
         ('id,"text"x', "text after the closing quote"),
     ],
 )
@@ -172,7 +172,7 @@ def test_quotes_after_backslashes_are_refused_where_fields_would_be_split(
     tmp_path: Path, row: str
 ) -> None:
     header = ",".join(["id", "text", "other", "more"][: row.count(",") + 1])
-    with pytest.raises(InputError, match=r"line 2: a quote after a backslash; mend it, and double"):
+    with pytest.raises(InputError, match=r"line 2: a quote after a backslash; fix it, and double"):
         read(tmp_path, f"{header}\n{row}\n", skip_bad_lines=True)
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from sbertkit.data import Document, IssueCount, ReadOptions, ReadReport
-from sbertkit.data.corpora import READERS
-from sbertkit.data.documents import FORMATS
+from sbertkit.data.formats import FORMATS
 from sbertkit.errors import InputError, InputTypeError
 
 
-def test_every_format_has_a_reader() -> None:
-    assert tuple(READERS) == FORMATS
+def test_every_format_can_be_chosen_by_its_name() -> None:
+    for name, form in FORMATS.items():
+        assert ReadOptions(format=name).format == form.name == name
 
 
 def test_a_document_without_metadata_has_an_empty_mapping() -> None:

@@ -159,8 +159,8 @@ def test_judgements_come_as_mappings_too() -> None:
         ({"q": {"d": 1.5}}, InputError, "must be a whole number"),
         ({"q": {"d": "1"}}, InputError, "must be a whole number"),
         ({"q": {"d": 2**40}}, InputError, "too large"),
-        ({"q": {"1": 1, 1: 1}}, InputError, "twice"),
-        ({"1": {"d": 1}, 1: {"d": 1}}, InputError, "twice"),
+        ({"q": {"1": 1, 1: 1}}, InputError, "duplicate"),
+        ({"1": {"d": 1}, 1: {"d": 1}}, InputError, "duplicate"),
         ({1.5: {"d": 1}}, InputTypeError, "query"),
     ],
 )

@@ -168,14 +168,16 @@ def test_pairs_above_the_limit_are_refused_with_their_row(tmp_path: Path) -> Non
     long = "z" * (17 * 2**20)
     nli = {"premise": ["a", long], "hypothesis": ["b", "c"], "label": ["neutral", "neutral"]}
     pq.write_table(pa.table(nli), tmp_path / "n.parquet")
-    with pytest.raises(InputError, match=r"n\.parquet row 2: 17,825,\d\d\d bytes, more than the"):
+    with pytest.raises(
+        InputError, match=r"n\.parquet: 1 bad row: 2 \(17,825,\d\d\d bytes, more than the"
+    ):
         read_nli(tmp_path / "n.parquet")
     sts = {"sentence1": ["a", long], "sentence2": ["b", "c"], "score": [1.0, 2.0]}
     pq.write_table(pa.table(sts), tmp_path / "s.parquet")
-    with pytest.raises(InputError, match=r"s\.parquet row 2: 17,825,\d\d\d bytes, more than the"):
+    with pytest.raises(InputError, match=r"s\.parquet: 1 bad row: 2 \(17,825,\d\d\d bytes, more"):
         read_sts(tmp_path / "s.parquet")
     (tmp_path / "s.tsv").write_text(f"1\ta\tb\n2\t{long}\tc\n")
-    with pytest.raises(InputError, match=r"s\.tsv line 2: 17,825,\d\d\d bytes, more than the"):
+    with pytest.raises(InputError, match=r"s\.tsv: 1 bad line: 2 \(17,825,\d\d\d bytes, more"):
         read_sts(tmp_path / "s.tsv")
 
 

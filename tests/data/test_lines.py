@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbertkit.data.limits import MAX_TEXT_BYTES
-from sbertkit.data.lines import Line, LongLine, bounded_lines, read_lines, read_text
+from sbertkit.data.lines import Line, LongLine, TextOptions, bounded_lines, read_lines, read_text
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.errors import InputError
 
@@ -26,7 +26,7 @@ def write(tmp_path: Path, data: bytes, name: str = "corpus.txt") -> Path:
 
 
 def texts(path: Path, encoding: str = "utf-8", errors: str = "strict") -> list[str]:
-    lines = list(read_lines(path, encoding, errors=errors))
+    lines = list(read_lines(path, TextOptions(encoding, errors)))
     assert [line.number for line in lines] == list(range(1, len(lines) + 1))
     return [line.text for line in lines]
 
@@ -113,7 +113,7 @@ def test_the_lines_are_those_of_a_split_at_newlines(
     if not expected[-1]:
         expected.pop()
     assert texts(path, encoding) == [line.removesuffix("\r") for line in expected]
-    assert read_text(path, encoding) == text.replace("\r\n", "\n")
+    assert read_text(path, TextOptions(encoding)) == text.replace("\r\n", "\n")
 
 
 @given(
@@ -127,14 +127,14 @@ def test_replaced_bytes_are_those_that_python_replaces(
     if encoding == "utf-16-le":
         data = data.decode("latin-1").encode("utf-16-le") + b"\x00\xdc\n"
     path = write(tmp_path_factory.mktemp("lines"), data)
-    assert read_text(path, encoding, errors="replace") == data.decode(encoding, "replace")
+    assert read_text(path, TextOptions(encoding, "replace")) == data.decode(encoding, "replace")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_lines_with_replaced_bytes_are_told_once_each(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, b"good\n\xff\xfe bad \xff\ngood\n\xffbad")
     numbers: list[int] = []
-    lines = list(read_lines(path, encoding, errors="replace", on_replaced=numbers.append))
+    lines = list(read_lines(path, TextOptions(encoding, "replace", on_replaced=numbers.append)))
     assert numbers == [2, 4]
     assert [line.text for line in lines] == [
         "good", "\ufffd\ufffd bad \ufffd", "good", "\ufffdbad",
@@ -144,7 +144,9 @@ def test_lines_with_replaced_bytes_are_told_once_each(tmp_path: Path, encoding: 
 def test_a_replacement_character_of_the_text_is_not_counted(tmp_path: Path) -> None:
     numbers: list[int] = []
     path = write(tmp_path, "\ufffd\n".encode())
-    assert len(list(read_lines(path, errors="replace", on_replaced=numbers.append))) == 1
+    assert (
+        len(list(read_lines(path, TextOptions(errors="replace", on_replaced=numbers.append)))) == 1
+    )
     assert numbers == []
 
 
@@ -195,7 +197,7 @@ def test_wide_encodings_read_as_another_are_refused_by_their_name(
     with pytest.raises(InputError, match=f"looks like {wide}; .* --encoding {wide},"):
         texts(path, codec, errors)
     with pytest.raises(InputError, match=f"looks like {wide};"):
-        read_text(path, codec, errors=errors)
+        read_text(path, TextOptions(codec, errors))
     assert "\n".join(texts(path, wide)).rstrip() == text.replace("\r", "").rstrip()
 
 
@@ -270,7 +272,7 @@ def test_a_line_longer_than_the_limit_is_told_and_not_kept(
     text = letter * (length // len(letter.encode()) + length % len(letter.encode()))
     size = len(text.encode())
     path = write(tmp_path, f"{mark}ok{end or chr(10)}{text}{end}".encode(encoding))
-    first, second = bounded_lines(path, encoding, max_bytes=10)
+    first, second = bounded_lines(path, TextOptions(encoding, max_bytes=10))
     assert first == Line(1, "ok")
     if size <= 10:
         assert second == Line(2, text)
@@ -280,7 +282,9 @@ def test_a_line_longer_than_the_limit_is_told_and_not_kept(
         assert size <= second.bytes <= size + 1  # with a carriage return
     path.write_bytes(f"{text}{end}last".encode(encoding))
     if end:
-        assert [line.number for line in bounded_lines(path, encoding, max_bytes=10)] == [1, 2]
+        assert [
+            line.number for line in bounded_lines(path, TextOptions(encoding, max_bytes=10))
+        ] == [1, 2]
 
 
 def test_a_long_line_where_none_may_be_left_out_is_refused_with_its_size(tmp_path: Path) -> None:
@@ -294,14 +298,14 @@ def test_a_line_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.Monk
     path = write(tmp_path, b"x" * 2**22)
     for encoding in ("utf-8", "latin-1"):
         with pytest.raises(InputError, match=r"line 1: more than 2,097,152 bytes without a line"):
-            list(bounded_lines(path, encoding, max_bytes=10))
+            list(bounded_lines(path, TextOptions(encoding, max_bytes=10)))
 
 
 def test_a_text_file_longer_than_the_limit_is_refused_with_its_size(tmp_path: Path) -> None:
     path = write(tmp_path, b"abc\n" * 5)
-    assert len(read_text(path, max_bytes=20)) == 20
+    assert len(read_text(path, TextOptions(max_bytes=20))) == 20
     with pytest.raises(BadRecordError, match="20 bytes, more than the 19 "):
-        read_text(path, max_bytes=19)
+        read_text(path, TextOptions(max_bytes=19))
 
 
 def test_the_whole_text_of_a_file_keeps_its_inner_lines(tmp_path: Path) -> None:

@@ -453,8 +453,11 @@ def test_class_names_that_are_none_leave_the_numbers_unnamed(tmp_path: Path, nam
     [
         ('{"premise": "a", ', "not valid JSON"),
         ("[1]", "expected a JSON object, found list"),
-        ('{"premise": "a", "premise": "b"}', "the key 'premise' is there twice"),
-        ('{"label": "neutral", "premise": "a"}', "no sentence1 and sentence2, nor premise and"),
+        ('{"premise": "a", "premise": "b"}', "duplicate key 'premise'"),
+        (
+            '{"label": "neutral", "premise": "a"}',
+            "no field 'sentence1' and 'sentence2', nor 'premise' and",
+        ),
         (
             '{"label": "neutral", "premise": 5, "hypothesis": "b"}',
             "the premise must be text, found",
@@ -511,7 +514,7 @@ def test_a_header_without_the_columns_is_refused(write: Write, suffix: str, head
 
 
 def test_a_column_that_is_there_twice_is_refused(write: Write) -> None:
-    with pytest.raises(InputError, match="a column name is there twice"):
+    with pytest.raises(InputError, match="duplicate column name"):
         read_nli(write("label\tpremise\thypothesis\tLabel\nneutral\ta\tb\tc\n", "pairs.tsv"))
 
 
@@ -574,7 +577,7 @@ def test_bytes_that_are_no_text_are_refused_with_their_row(write: Write) -> None
     path = write(b"", "pairs.parquet")
     odd = pa.array([b"fine", b"\xff"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"premise": odd, "hypothesis": odd, "label": ["neutral"] * 2}), path)
-    with pytest.raises(InputError, match="row 2: 'premise' cannot be read"):
+    with pytest.raises(InputError, match=r"1 bad row: 2 \('premise' cannot be read"):
         read_nli(path)
 
 
@@ -657,7 +660,7 @@ def test_what_is_no_source_is_refused(paths: Any, error: type[Exception], reason
 
 
 def test_a_name_that_does_not_tell_the_format_is_refused(write: Write) -> None:
-    with pytest.raises(InputError, match=r"format cannot be told .* \.jsonl, \.ndjson, \.tsv"):
+    with pytest.raises(InputError, match=r"unknown format; expected .* \.jsonl, \.ndjson, \.tsv"):
         read_nli(write("x", "pairs.dat"))
 
 
@@ -746,8 +749,8 @@ def test_links_to_files_are_followed_as_in_the_hubs_cache(tmp_path: Path) -> Non
         (["pair/train.parquet", "triplet/train.parquet"], "found 2: pair, triplet; pass the"),
         (["data/dev.parquet", "data/test.parquet"], "expected a train split, found dev, test;"),
         (["train_r1-00000-of-00001.parquet"], "a train split, found train_r1"),
-        (["train-00000-of-00002.parquet"], "are not the shards of one whole"),
-        (["train.parquet", "train-00000-of-00001.parquet"], "are not the shards of one whole"),
+        (["train-00000-of-00002.parquet"], "are not the shards of one data set"),
+        (["train.parquet", "train-00000-of-00001.parquet"], "are not the shards of one data set"),
         (["snli_train.jsonl", "snli_dev.tsv"], "found snli_dev.tsv, snli_train.jsonl; pass the"),
     ],
 )
@@ -834,7 +837,7 @@ def test_saved_splits_without_train_are_refused(tmp_path: Path) -> None:
         ('{"_data_files": [{"filename": 5}]}', "expected the names"),
         ('{"_data_files": [{"filename": "x.arrow"}], "_indices_files": [1]}', "flatten_indices"),
         ('{"_data_files": [{"filename": "gone.arrow"}]}', "gone.arrow: no such file"),
-        ('{"_data_files": [{"filename": "gone"}]}', "format cannot be told"),
+        ('{"_data_files": [{"filename": "gone"}]}', "unknown format"),
     ],
 )
 def test_a_saved_data_set_that_cannot_be_understood_is_refused(

@@ -63,7 +63,8 @@ def test_a_first_row_with_one_column_name_for_a_sentence_is_no_header(write: Wri
 
 def test_a_header_without_a_needed_column_is_refused(write: Write) -> None:
     with pytest.raises(
-        InputError, match=r"line 1: .* found split, score, sentence1; name sentence2"
+        InputError,
+        match=r"line 1: .* found split, score, sentence1; rename .* 'sentence2'",
     ):
         read_sts(write("split\tscore\tsentence1\ntest\t3\ta\n"))
 
@@ -125,7 +126,7 @@ def test_a_bad_row_is_refused_with_its_line_and_reason(write: Write, row: str, r
     path = write(f"1\tgood\tfine\n{row}\n2\tgood\tfine\n")
     with pytest.raises(InputError) as refusal:
         read_sts(path, scale=(0, 5))
-    assert str(refusal.value) == f"{path}: 1 bad line: 2 ({reason}); correct or remove them"
+    assert str(refusal.value) == f"{path}: 1 bad line: 2 ({reason}); correct or remove it"
 
 
 def test_all_bad_rows_are_named_in_the_order_of_the_file(write: Write) -> None:

@@ -161,7 +161,9 @@ def test_bad_values_of_json_are_refused_with_their_line(
 
 def test_all_bad_lines_of_json_are_told(write: Write) -> None:
     path = write('{"score": 1}\n[]\n' + as_jsonl(ROWS[1:2]) + "{\n", "pairs.jsonl")
-    with pytest.raises(InputError, match=r"3 bad lines: 1 \(no sentence1 and sentence2\), 2 \("):
+    with pytest.raises(
+        InputError, match=r"3 bad lines: 1 \(no field 'sentence1' and 'sentence2'\), 2 \("
+    ):
         read_sts(path)
 
 
@@ -173,7 +175,7 @@ def test_a_score_that_is_no_number_is_refused_with_its_row_of_parquet(tmp_path: 
 
 
 def test_csv_and_parquet_without_the_names_are_refused(write: Write, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: expected a header with score, sentence1"):
+    with pytest.raises(InputError, match="line 1: expected columns named score, sentence1"):
         read_sts(write("1.5,a,b\n", "pairs.csv"))
     pyarrow.parquet.write_table(pyarrow.table({"a": [1.0]}), tmp_path / "pairs.parquet")
     with pytest.raises(InputError, match="expected columns named score"):

@@ -1,1 +1,14 @@
-"""One reader for each corpus format: from a path to records and bad lines."""
+"""The formats of corpora: each is a module here and an entry of `FORMATS`."""
+
+from sbertkit.data.formats.base import CorpusFormat
+from sbertkit.data.formats.beir import BEIR
+from sbertkit.data.formats.folder import FOLDER
+from sbertkit.data.formats.lines import TSV, TXT
+from sbertkit.data.formats.tables import CSV, JSONL, PARQUET
+
+__all__ = ["FORMATS", "CorpusFormat"]
+
+FORMATS: dict[str, CorpusFormat] = {
+    one.name: one for one in (TXT, JSONL, TSV, CSV, PARQUET, BEIR, FOLDER)
+}
+"""By name, in the order in which users are shown them."""

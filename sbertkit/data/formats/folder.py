@@ -3,44 +3,34 @@
 import os
 from collections.abc import Iterator
 
-from sbertkit.data.documents import ReadOptions, ReadReport
-from sbertkit.data.lines import read_text
+from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.formats.base import CorpusFormat
+from sbertkit.data.lines import TextOptions, read_text
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.records import BadLine, Record
 from sbertkit.data.streams import reading, source_name
+from sbertkit.data.tables import Row
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
 _SUFFIXES = (".txt", ".md")
 
 
-def read_folder(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:
-    """A record a file, in the order of the relative paths, which are the ids.
+def read_folder(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
+    """A row for each file, in the order of the relative paths, which are the ids.
 
     Hidden files and folders and links to folders are left out.
 
     Raises:
         InputError: No text file is there, or one is not in the stated encoding.
     """
-
-    def count(_number: int) -> None:
-        report.replaced += 1
-
     number = 0
     for number, relative in enumerate(_text_files(path, ""), 1):
         file = os.path.join(path, *relative.split("/"))  # noqa: PTH118 - a path of str, as given
         try:
-            text = read_text(
-                file,
-                options.encoding,
-                errors=options.errors,
-                on_replaced=count,
-                max_bytes=options.max_text_bytes,
-            )
+            row: Row | BadRow = Row(number, {"id": relative, "text": read_text(file, text)})
         except BadRecordError as error:
-            yield BadLine(number, f"{printable(relative)} has {error.reason}")
-            continue
-        yield Record(number, relative, text, {})
+            row = BadRow(number, f"{printable(relative)} has {error.reason}")
+        yield row
     if not number:
         raise InputError(
             f"{source_name(path)}: expected a folder with .txt or .md files, or with corpus.jsonl"
@@ -66,3 +56,6 @@ def _text_files(path: str, prefix: str) -> Iterator[str]:
 def _is_text(entry: os.DirEntry[str]) -> bool:
     name = entry.name.lower().removesuffix(".gz")
     return name.endswith(_SUFFIXES) and (entry.is_file() or entry.is_symlink())
+
+
+FOLDER = CorpusFormat("folder", read_folder, unit="file")

@@ -1,74 +1,34 @@
 """Corpora of lines: one document a line, with or without an id before a tab."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from sbertkit.data.documents import ReadOptions, ReadReport
-from sbertkit.data.limits import too_long
-from sbertkit.data.lines import Line, LongLine, bounded_lines
-from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.records import BadLine, Record
-
-
-def report_lines(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Line | LongLine]:
-    """The lines of a file; those with replaced bytes are counted in the report."""
-
-    def count(_number: int) -> None:
-        report.replaced += 1
-
-    return bounded_lines(
-        path,
-        options.encoding,
-        errors=options.errors,
-        on_replaced=count,
-        max_bytes=options.max_text_bytes,
-    )
+from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.formats.base import CorpusFormat
+from sbertkit.data.lines import TextOptions, bounded_lines, kept_lines
+from sbertkit.data.tables import Row
 
 
-def line_records(
-    path: str, options: ReadOptions, report: ReadReport, parse: Callable[[Line], Record | None]
-) -> Iterator[Record | BadLine]:
-    """A record a line.
+def read_txt(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
+    """A row for each line, whose text it is."""
+    for line in kept_lines(bounded_lines(path, text), text.max_bytes):
+        yield line if isinstance(line, BadRow) else Row(line.number, {"text": line.text})
 
-    Args:
-        path: The file.
-        options: How it is read.
-        report: Where replaced bytes are counted.
-        parse: The record in a line, None for a line to pass over; raises `BadRecordError`.
+
+def read_tsv(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
+    """A row for each line: the id, a tab, and all the rest as text; no header, no quoting.
+
+    An empty line is skipped, as in JSONL.
     """
-    for line in report_lines(path, options, report):
-        if isinstance(line, LongLine):
-            yield BadLine(line.number, too_long(line.bytes, options.max_text_bytes))
+    for line in kept_lines(bounded_lines(path, text), text.max_bytes):
+        if isinstance(line, BadRow):
+            yield line
             continue
-        try:
-            record = parse(line)
-        except BadRecordError as error:
-            yield BadLine(line.number, error.reason)
-            continue
-        if record is not None:
-            yield record
+        identifier, tab, rest = line.text.partition("\t")
+        if tab:
+            yield Row(line.number, {"id": identifier, "text": rest})
+        elif line.text:
+            yield BadRow(line.number, "expected an id, a tab and the text, found no tab")
 
 
-def read_txt(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:
-    """A record a line, whose id is the line's number."""
-    return line_records(path, options, report, _from_line)
-
-
-def read_tsv(path: str, options: ReadOptions, report: ReadReport) -> Iterator[Record | BadLine]:
-    """A record a line: the id, a tab, and all the rest as text; no header, no quoting.
-
-    An empty line is passed over, as in JSONL.
-    """
-    return line_records(path, options, report, _from_tabs)
-
-
-def _from_line(line: Line) -> Record:
-    return Record(line.number, str(line.number), line.text, {})
-
-
-def _from_tabs(line: Line) -> Record | None:
-    identifier, tab, text = line.text.partition("\t")
-    if tab:
-        return Record(line.number, identifier, text, {})
-    if line.text:
-        raise BadRecordError("expected an id, a tab and the text, found no tab")
-    return None
+TXT = CorpusFormat("txt", read_txt, (".txt",))
+TSV = CorpusFormat("tsv", read_tsv, (".tsv",))

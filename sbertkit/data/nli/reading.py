@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sbertkit.data.bad_rows import BadRow, BadRows
+from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.nli.labels import (
     NLI_LABELS,
@@ -16,19 +18,40 @@ from sbertkit.data.nli.labels import (
     check_label_map,
 )
 from sbertkit.data.nli.nli_set import NliPair, NliSet, NliSource, Repeats, find_repeats
-from sbertkit.data.nli.rows import Row
 from sbertkit.data.nli.sources import Source, find_sources
-from sbertkit.data.records import BadLine
-from sbertkit.data.splits import ALL_SPLITS, no_split_column, no_such_split, split_key
+from sbertkit.data.splits import (
+    ALL_SPLITS,
+    SPLIT_COLUMNS,
+    no_split_column,
+    no_such_split,
+    split_key,
+    split_text,
+)
 from sbertkit.data.streams import source_name
+from sbertkit.data.tables import Columns, Row
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
 from sbertkit.progress import Advance, track
 
 logger = logging.getLogger(__name__)
-_MOST_LISTED = 10
 _ROWS_BETWEEN_REPORTS = 1_000
 _TRAIN = "train"
+
+_COLUMNS = Columns(
+    {
+        "premise": ("sentence1", "premise"),
+        "hypothesis": ("sentence2", "hypothesis"),
+        # In the releases, columns named label hold single annotators' labels beside the gold label.
+        "gold_label": ("gold_label",),
+        "label": ("label",),
+        "split": SPLIT_COLUMNS,
+    },
+    needed=("premise", "hypothesis"),
+    either=("gold_label", "label"),
+    paired=("premise", "hypothesis"),
+    expected="gold_label or label, and sentence1 and sentence2 or premise and hypothesis as column"
+    " names",
+)
 
 
 def read_nli(
@@ -62,7 +85,6 @@ def read_nli(
         InputTypeError: An argument of the wrong type.
         MissingFile: A source does not exist.
         StorageError: A source cannot be read.
-        MissingDependency: Parquet or Arrow without pyarrow.
     """
     numbers = None if labels is None else check_label_map(labels)
     sources = find_sources(paths, split)
@@ -96,18 +118,16 @@ class _Found:
     """Rows of other splits, by the split."""
     repaired: int = 0
 
-    def admit(self, row: Row, reader: LabelReader) -> bool:
+    def admit(self, row: Row, label: int) -> bool:
         """Whether the row has a gold label; then it becomes a pair.
 
         Raises:
-            BadRecordError: A label or text that is not accepted.
-            UnmappedNumberError: A number without a mapping as label.
+            BadRecordError: A text that is not accepted.
         """
-        label = reader.read(row.label)
         if label == NO_GOLD:
             return False
-        premise = self._text(row.premise, "premise")
-        hypothesis = self._text(row.hypothesis, "hypothesis")
+        premise = self._text(row.values["premise"], "premise")
+        hypothesis = self._text(row.values["hypothesis"], "hypothesis")
         if self.pairs and self.pairs[-1].premise == premise:
             premise = self.pairs[-1].premise  # most sets have each premise in a run of rows
         self.pairs.append(NliPair(premise, hypothesis, label))
@@ -129,12 +149,12 @@ def _read_source(
     source: Source, numbers: Mapping[int, str] | None, found: _Found, advance: Advance
 ) -> None:
     before = len(found.pairs)
-    reader = LabelReader(numbers)
     splits = _Splits(found.split, source)
-    skipped = sum(
-        _read_file(source, file, reader, found, splits, advance, named=numbers is None)
-        for file in source.files
-    )
+    skipped = 0
+    for file in source.files:
+        labels = _FileLabels(numbers, source_name(file))
+        rows = _counted(source.table.read(file, _COLUMNS, TextOptions()), advance)
+        skipped += _read_rows(rows, labels, found, splits, source.table.unit)
     found.left_out.append(splits.left_out())
     if len(found.pairs) == before and not skipped:
         raise InputError(
@@ -144,36 +164,76 @@ def _read_source(
     found.skipped.append(skipped)
 
 
-def _read_file(
-    source: Source,
-    file: str,
-    reader: LabelReader,
-    found: _Found,
-    splits: "_Splits",
-    advance: Advance,
-    *,
-    named: bool,
+def _read_rows(
+    rows: Iterator[Row | BadRow], labels: "_FileLabels", found: _Found, splits: "_Splits", unit: str
 ) -> int:
     """How many rows have no gold label; the others are added to what was found."""
-    unit, name = source.format.unit, source_name(file)
     skipped = 0
-    bad = _BadRows(name, unit)
-    for row in _counted(source.format.read(file, named), advance):
-        if isinstance(row, BadLine):
-            bad.add(row)
-            continue
+    bad = BadRows(labels.name, unit)
+    unknown = False
+    for row in bad.removed_from(rows):
         try:
-            skipped += splits.takes(row) and not found.admit(row, reader)
+            skipped += splits.takes(row) and not found.admit(row, labels.read(row))
         except BadRecordError as error:
-            bad.add(BadLine(row.number, error.reason))
-            bad.labels |= isinstance(error, UnknownLabelError)
+            bad.add(BadRow(row.number, error.reason))
+            unknown |= isinstance(error, UnknownLabelError)
         except UnmappedNumberError as error:
-            raise InputError(f"{name} {unit} {row.number}: {error}") from error
-    bad.refuse()
+            raise InputError(f"{labels.name} {unit} {row.number}: {error}") from error
+    bad.refuse(f"; a label is one of {', '.join(NLI_LABELS)}" if unknown else "")
     return skipped
 
 
-def _counted(rows: Iterator[Row | BadLine], advance: Advance) -> Iterator[Row | BadLine]:
+class _FileLabels:
+    """Gives the labels of the rows of a file.
+
+    Args:
+        numbers: What numbers mean as labels; None for what the file itself says.
+        name: What messages call the file.
+    """
+
+    def __init__(self, numbers: Mapping[int, str] | None, name: str) -> None:
+        self.name = name
+        self._reader = LabelReader(numbers)
+        self._own_names = numbers is None
+        self._field = "label"
+        self._warned = False
+
+    def read(self, row: Row) -> int:
+        """The index of the row's label, or `NO_GOLD`.
+
+        Once a row has a ``gold_label``, ``label`` no longer counts.
+
+        Raises:
+            BadRecordError: A label that is not accepted.
+            UnmappedNumberError: A number without a mapping.
+        """
+        if "gold_label" in row.values:
+            self._field = "gold_label"
+        label = row.values.get(self._field)
+        if row.classes:
+            label = self._named(label, row.classes.get(self._field, ()))
+        return self._reader.read(label)
+
+    def _named(self, label: object, classes: tuple[str, ...]) -> object:
+        """The name that the file gives to a number, unless the caller says what numbers mean."""
+        if not self._own_names:
+            if not self._warned:
+                logger.warning(
+                    "%s: the numbers have the names that were given, not the file's own (%s)",
+                    self.name,
+                    printable(", ".join(classes), 100),
+                )
+            self._warned = True
+            return label
+        if not classes or not isinstance(label, int) or label == NO_GOLD:
+            return label
+        if 0 <= label < len(classes):
+            return classes[label]
+        shown = printable(", ".join(classes), 100)
+        raise BadRecordError(f"label {label} is not one of the file's classes {shown}")
+
+
+def _counted(rows: Iterator[Row | BadRow], advance: Advance) -> Iterator[Row | BadRow]:
     number = 0
     for number, row in enumerate(rows, 1):
         yield row
@@ -197,14 +257,14 @@ class _Splits:
         Raises:
             BadRecordError: Its split is blank.
         """
-        if row.split == "":
+        split = split_text(row.values["split"]) if "split" in row.values else None
+        if split == "":
             raise BadRecordError("blank split")
-        self._counts[row.split] += 1
-        if row.split not in self._taken:
+        self._counts[split] += 1
+        if split not in self._taken:
             wanted = self._wanted or _TRAIN
-            same = split_key(str(row.split)) == split_key(wanted)
-            self._taken[row.split] = same or wanted == ALL_SPLITS
-        return self._taken[row.split]
+            self._taken[split] = split_key(split or "") == split_key(wanted) or wanted == ALL_SPLITS
+        return self._taken[split]
 
     def left_out(self) -> Counter[str]:
         """How many rows each other split has, once all rows have been seen.
@@ -217,7 +277,7 @@ class _Splits:
         without = self._counts[None]
         if counts and without:
             raise InputError(
-                f"{name}: {without:,} of {self._counts.total():,} {self._source.format.unit}s have"
+                f"{name}: {without:,} of {self._counts.total():,} {self._source.table.unit}s have"
                 " no split, the others have one; add it, or remove them"
             )
         if without and self._wanted not in (None, ALL_SPLITS) and not self._source.folder:
@@ -225,40 +285,6 @@ class _Splits:
         if counts and not any(self._taken[split] for split in counts):
             raise no_such_split(name, self._wanted or _TRAIN, counts)
         return Counter({split: n for split, n in counts.items() if not self._taken[split]})
-
-
-@dataclass(slots=True)
-class _BadRows:
-    """The rows of a file that are refused, of which the first ones are told."""
-
-    name: str
-    unit: str
-    count: int = 0
-    listed: list[str] = field(default_factory=list)
-    labels: bool = False
-    """Whether a label is unknown, so that the names must be told."""
-
-    def add(self, bad: BadLine) -> None:
-        self.count += 1
-        if self.count <= _MOST_LISTED:
-            self.listed.append(f"{bad.place} ({bad.reason})")
-
-    def refuse(self) -> None:
-        """Nothing when there are none.
-
-        Raises:
-            InputError: There are some.
-        """
-        if not self.count:
-            return
-        more = self.count - len(self.listed)
-        listed = [*self.listed, f"and {more:,} more"] if more else self.listed
-        noun = f"bad {self.unit}" if self.count == 1 else f"bad {self.unit}s"
-        names = f"; a label is one of {', '.join(NLI_LABELS)}" if self.labels else ""
-        raise InputError(
-            f"{self.name}: {self.count:,} {noun}: {', '.join(listed)}{names}; correct or remove"
-            f" {'it' if self.count == 1 else 'them'}"
-        )
 
 
 def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:

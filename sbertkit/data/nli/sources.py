@@ -7,30 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sbertkit.arguments import path_text
-from sbertkit.data.nli.rows import RowReader, read_csv_rows, read_jsonl_rows, read_tsv_rows
-from sbertkit.data.nli.tables import read_arrow_rows, read_parquet_rows
-from sbertkit.data.split_files import split_files
+from sbertkit.data.split_files import find_splits, listing
+from sbertkit.data.splits import ALL_SPLITS, find_split, no_such_split
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name
+from sbertkit.data.tables import Table, table_of
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.storage import sha256_file
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """How files with one of the suffixes are read, and what messages call their rows."""
-
-    read: RowReader
-    suffixes: tuple[str, ...]
-    unit: str = "line"
-
-
-FORMATS = (
-    Format(read_jsonl_rows, (".jsonl", ".ndjson")),
-    Format(read_tsv_rows, (".tsv", ".txt")),
-    Format(read_csv_rows, (".csv",)),
-    Format(read_parquet_rows, (".parquet",), "row"),
-    Format(read_arrow_rows, (".arrow",), "row"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +23,13 @@ class Source:
         path: As it was given.
         folder: Whether it is a folder, in which `files` are.
         files: In the order in which they are read.
-        format: That of all files.
+        table: The format of all files.
     """
 
     path: str
     folder: bool
     files: tuple[str, ...]
-    format: Format
+    table: Table
 
     def sha256(self) -> str:
         """The hash of the file, or of the list of the files in a folder with their hashes.
@@ -75,11 +57,10 @@ def find_sources(
         split: See `read_nli`.
 
     Raises:
-        InputError: No paths, standard input, a name that does not tell the format, or a folder
-            without that one split.
+        InputError: No paths, standard input, an unknown format, or a folder without that one split.
         InputTypeError: Not paths.
-        MissingFile: Nothing is there.
-        StorageError: It cannot be looked at.
+        MissingFile: A path does not exist.
+        StorageError: A path cannot be read.
     """
     if isinstance(paths, str | os.PathLike):
         return (_find_source(paths, split),)
@@ -97,29 +78,36 @@ def _find_source(given: str | os.PathLike[str], split: str | None) -> Source:
         raise InputError(
             "NLI pairs cannot be read from standard input, whose format has no name; pass a file"
         )
-    if not is_folder(path):
-        form = _format_of(path)
-        with reading(path):
-            if not Path(path).is_file():
-                raise InputError(
-                    f"{source_name(path)}: expected a regular file, which is read and hashed, found"
-                    " a pipe or a device"
-                )
-        return Source(path, False, (path,), form)
-    files = split_files(path, split)
-    return Source(path, True, tuple(files), _format_of(files[0]))
+    if is_folder(path):
+        files = _files_of_split(path, split)
+        return Source(path, True, tuple(files), table_of(files[0]))
+    table = table_of(path)
+    with reading(path):
+        if not Path(path).is_file():
+            raise InputError(
+                f"{source_name(path)}: expected a regular file, which is read and hashed, found"
+                " a pipe or a device"
+            )
+    return Source(path, False, (path,), table)
 
 
-def _format_of(path: str) -> Format:
-    suffix = Path(path.lower().removesuffix(".gz")).suffix
-    for form in FORMATS:
-        if suffix in form.suffixes:
-            return form
-    known = ", ".join(suffix for form in FORMATS for suffix in form.suffixes)
-    raise InputError(
-        f"{source_name(path)}: the format cannot be told from the name; expected one that ends in"
-        f" {known} (and .gz); rename the file"
-    )
+def _files_of_split(folder: str, split: str | None) -> list[str]:
+    """The files of a split, or of all; None is ``train``, or a single data set's whatever it is."""
+    files, single = find_splits(folder, (".parquet",))
+    if not files:
+        with reading(folder):
+            found = [path.name for path in Path(folder).iterdir()]
+        raise InputError(
+            f"{source_name(folder)}: expected Parquet files or a data set written by save_to_disk,"
+            f" found {listing(found)}; pass the files themselves"
+        )
+    if split == ALL_SPLITS or (single and (split is None or "" in files)):
+        return [file for one in files.values() for file in one()]
+    wanted = split or "train"
+    found_name = find_split(wanted, files)
+    if found_name is None:
+        raise no_such_split(source_name(folder), wanted, sorted(files))
+    return files[found_name]()
 
 
 def _file_hash(file: str) -> str:

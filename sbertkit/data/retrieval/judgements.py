@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sbertkit.arguments import path_text
-from sbertkit.data.bad_rows import BadRow, is_comment, refuse
-from sbertkit.data.formats.jsonl import parse_object
-from sbertkit.data.lines import Line, read_lines
+from sbertkit.data.bad_rows import BadRow, BadRows
+from sbertkit.data.lines import TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import source_name
+from sbertkit.data.tables import TABLES, Columns, Row, has_suffix
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError, InputTypeError
 
@@ -23,6 +23,12 @@ _HEADER_QUERIES = ("query-id", "query_id", "queryid", "qid", "query", "topic")
 _GRADE = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
 MAX_GRADE = 10_000
 """Largest grade; trec_eval's code keeps a table with an item for each grade up to the largest."""
+_COLUMNS = Columns(
+    {"query": ("query-id",), "document": ("corpus-id",), "grade": ("score",)},
+    needed=(),
+    expected="the columns query-id, corpus-id and score",
+    exact=True,
+)
 _DIGITS = 20  # Python refuses to read numbers of thousands of digits
 
 
@@ -46,53 +52,69 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
         path: The file, gzip when its name ends in ``.gz``.
 
     Raises:
-        InputError: Bad lines (one message for all), a grade above `MAX_GRADE`, a pair of ids that
-            is judged twice, or no judgement.
+        InputError: Bad lines (one message for all), a grade above `MAX_GRADE`, a duplicate pair of
+            ids, or no judgement.
         MissingFile: The file does not exist.
     """
-    name = source_name(path_text(path))
-    lines = [line for line in read_lines(path) if not is_blank(line.text)]
-    if not lines:
-        raise InputError(f"{name}: expected judgements, found no lines")
-    packed = os.fspath(path).lower().removesuffix(".gz")
-    rows = [*map(_from_object, lines)] if packed.endswith(".jsonl") else _from_columns(lines)
-    bad = [row for row in rows if isinstance(row, BadRow)]
-    judgements = [row for row in rows if isinstance(row, _Judgement)]
-    refuse(name, sorted([*bad, *_repeats(judgements)]))
-    if not judgements:
-        raise InputError(f"{name}: expected judgements, found none in its lines")
+    source = path_text(path)
+    table = has_suffix(source, (".jsonl",))
+    found = _from_objects(source) if table else _from_columns(source)
+    bad = BadRows(source_name(source))
     result: dict[str, dict[str, int]] = {}
-    for row in judgements:
-        result.setdefault(row.query, {})[row.document] = row.grade
+    lines: dict[tuple[str, str], int] = {}
+    for row in bad.removed_from(found):
+        line = lines.setdefault((row.query, row.document), row.line)
+        known = result.setdefault(row.query, {}).setdefault(row.document, row.grade)
+        if line != row.line:
+            what = "the same" if known == row.grade else f"with grade {known}"
+            shown = f"query {printable(row.query, 40)} and document {printable(row.document, 40)}"
+            bad.add(BadRow(row.line, f"{shown} are judged in line {line} already, {what}"))
+    bad.refuse()
+    if not result:
+        raise InputError(f"{bad.name}: expected judgements, found none")
     return result
 
 
-def _from_columns(lines: list[Line]) -> list[_Judgement | BadRow]:
+def is_comment(text: str) -> bool:
+    """Whether a line that cannot be read is a comment, as trec_eval 10 has them."""
+    return text.startswith("#")
+
+
+def _from_columns(path: str) -> Iterator[_Judgement | BadRow]:
+    lines = [line for line in read_lines(path) if not is_blank(line.text)]
     split = _tabs if any("\t" in line.text for line in lines) else _blanks
-    read = [(line.text, _judgement(line, split(line.text))) for line in lines]
-    kept = [one for one in read if not (isinstance(one[1], BadRow) and is_comment(one[0]))]
-    if kept and _is_header(split(kept[0][0])):
-        kept = kept[1:]
-    return [row for _, row in kept]
+    first = True
+    for line in lines:
+        cells = split(line.text)
+        row = _judgement(line.number, cells)
+        if isinstance(row, BadRow) and is_comment(line.text):
+            continue
+        if not (first and _is_header(cells)):
+            yield row
+        first = False
 
 
-def _from_object(line: Line) -> _Judgement | BadRow:
+def _from_objects(path: str) -> Iterator[_Judgement | BadRow]:
+    for row in TABLES["jsonl"].read(path, _COLUMNS, TextOptions()):
+        yield _from_object(row) if isinstance(row, Row) else row
+
+
+def _from_object(row: Row) -> _Judgement | BadRow:
     try:
-        content = parse_object(line.text)
-        query, document = id_text(content.get("query-id")), id_text(content.get("corpus-id"))
+        query, document = (id_text(row.values.get(field)) for field in ("query", "document"))
     except BadRecordError as error:
-        return BadRow(line.number, error.reason)
-    grade = content.get("score")
+        return BadRow(row.number, error.reason)
+    grade = row.values.get("grade")
     if isinstance(grade, bool) or not isinstance(grade, int | float | str):
-        return BadRow(line.number, f"grade {printable(str(grade), 40)!r} is no whole number")
-    return _judgement(line, [query, document, str(grade)])
+        return BadRow(row.number, f"grade {printable(str(grade), 40)!r} is no whole number")
+    return _judgement(row.number, [query, document, str(grade)])
 
 
 def checked_qrels(qrels: object) -> dict[str, dict[str, int]]:
     """Judgements from a mapping of mappings, with ids as text and whole grades.
 
     Raises:
-        InputError: No judgement, an id twice once it is text, or a grade that is no whole number.
+        InputError: No judgement, duplicate ids as text, or a grade that is no whole number.
         InputTypeError: No mapping of mappings.
     """
     result = {
@@ -115,7 +137,7 @@ def checked_pairs(
         value: What the inner mappings hold, for messages.
 
     Raises:
-        InputError: An id twice once it is text.
+        InputError: Duplicate ids as text.
         InputTypeError: No mapping of mappings, or an id that is neither str nor int.
     """
     if not isinstance(content, Mapping):
@@ -141,7 +163,7 @@ def _as_text(items: Mapping[object, object], where: str) -> list[tuple[str, obje
             kind = InputTypeError if error.wrong_type else InputError
             raise kind(f"{where}: {error.reason}") from error
         if text in checked:
-            raise InputError(f"{where} {printable(text)!r} is there twice, as text and as number")
+            raise InputError(f"{where} {printable(text)!r} is a duplicate, as text and as number")
         checked[text] = item
     return list(checked.items())
 
@@ -178,36 +200,17 @@ def _is_header(cells: list[str]) -> bool:
     return names[-1] in _HEADER_GRADES and names[0] in _HEADER_QUERIES
 
 
-def _judgement(line: Line, cells: list[str]) -> _Judgement | BadRow:
+def _judgement(line: int, cells: list[str]) -> _Judgement | BadRow:
     if len(cells) not in (3, 4):
-        return BadRow(line.number, f"{len(cells)} columns, expected 3 or 4")
+        return BadRow(line, f"{len(cells)} columns, expected 3 or 4")
     query, document, grade = cells[0], cells[-2], cells[-1]
     if not query or not document:
-        return BadRow(line.number, "an empty id")
+        return BadRow(line, "an empty id")
     if not _GRADE.fullmatch(grade):
-        return BadRow(line.number, f"grade {printable(grade, 40)!r} is no whole number")
+        return BadRow(line, f"grade {printable(grade, 40)!r} is no whole number")
     digits = grade.partition(".")[0]
     number = int(digits) if len(digits) <= _DIGITS else MAX_GRADE + 1
     if abs(number) > MAX_GRADE:
-        return BadRow(
-            line.number,
-            f"grade {printable(grade, 40)} is too large, the largest taken is {MAX_GRADE:,}",
-        )
-    return _Judgement(line.number, query, document, number)
-
-
-def _repeats(judgements: list[_Judgement]) -> list[BadRow]:
-    first: dict[tuple[str, str], _Judgement] = {}
-    bad = []
-    for row in judgements:
-        known = first.setdefault((row.query, row.document), row)
-        if known is not row:
-            what = "the same" if known.grade == row.grade else f"with grade {known.grade}"
-            bad.append(
-                BadRow(
-                    row.line,
-                    f"query {printable(row.query, 40)} and document {printable(row.document, 40)} "
-                    f"are judged in line {known.line} already, {what}",
-                )
-            )
-    return bad
+        shown = printable(grade, 40)
+        return BadRow(line, f"grade {shown} is too large, the largest taken is {MAX_GRADE:,}")
+    return _Judgement(line, query, document, number)

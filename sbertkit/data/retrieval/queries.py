@@ -1,15 +1,15 @@
 """Queries with their ids, from JSON Lines as BEIR has them, or from tab-separated lines."""
 
 import os
-from pathlib import Path
 
 from sbertkit.arguments import path_text
-from sbertkit.data.bad_rows import BadRow, refuse
-from sbertkit.data.formats.jsonl import parse_object
-from sbertkit.data.lines import Line, read_lines
+from sbertkit.data.bad_rows import BadRow, BadRows
+from sbertkit.data.formats.base import DOCUMENT_WITH_ID
+from sbertkit.data.formats.lines import read_tsv
+from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError, id_text
-from sbertkit.data.records import record_from
 from sbertkit.data.streams import source_name
+from sbertkit.data.tables import TABLES, Row, has_suffix
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
 
@@ -24,49 +24,38 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
         path: The file, gzip when its name ends in ``.gz``.
 
     Raises:
-        InputError: Bad lines (one message for all), blank text, an id twice, or no query.
+        InputError: Bad lines (one message for all), blank text, a duplicate id, or no query.
         MissingFile: The file does not exist.
     """
     source = path_text(path)
-    name = source_name(source)
-    suffix = Path(source.lower().removesuffix(".gz")).suffix
-    parse = _from_tabs if suffix in (".tsv", ".txt") else _from_json
+    if has_suffix(source, (".tsv", ".txt")):
+        rows = read_tsv(source, TextOptions())
+    else:
+        rows = TABLES["jsonl"].read(source, DOCUMENT_WITH_ID, TextOptions())
     queries: dict[str, str] = {}
     lines: dict[str, int] = {}
-    bad = []
-    for line in read_lines(source):
-        if is_blank(line.text):
-            continue
+    bad = BadRows(source_name(source))
+    for row in bad.removed_from(rows):
         try:
-            query, text = parse(line)
+            query, text = _query(row)
         except BadRecordError as error:
-            bad.append(BadRow(line.number, error.reason))
+            bad.add(BadRow(row.number, error.reason))
             continue
-        known = lines.setdefault(query, line.number)
-        if known != line.number:
-            bad.append(BadRow(line.number, f"query {printable(query, 40)} is in line {known} too"))
+        known = lines.setdefault(query, row.number)
+        if known != row.number:
+            bad.add(BadRow(row.number, f"query {printable(query, 40)} is in line {known} too"))
         queries[query] = text
-    refuse(name, bad)
+    bad.refuse()
     if not queries:
-        raise InputError(f"{name}: expected queries, found none")
+        raise InputError(f"{bad.name}: expected queries, found none")
     return queries
 
 
-def _from_json(line: Line) -> tuple[str, str]:
-    record = record_from(parse_object(line.text), line.number)
-    return _checked(record.id, record.text)
-
-
-def _from_tabs(line: Line) -> tuple[str, str]:
-    query, tab, text = line.text.partition("\t")
-    if not tab:
-        raise BadRecordError("no tab between id and text")
-    return _checked(query.strip(" "), text)
-
-
-def _checked(query: object, text: object) -> tuple[str, str]:
+def _query(row: Row) -> tuple[str, str]:
+    query, text = row.values["id"], row.values["text"]
     if not isinstance(text, str):
         raise BadRecordError(f"text must be a str, found {type(text).__name__}")
     if is_blank(text):
         raise BadRecordError("the text is blank")
-    return id_text(query), repair_surrogates(text) if has_surrogates(text) else text
+    text = repair_surrogates(text) if has_surrogates(text) else text
+    return id_text(query.strip(" ") if isinstance(query, str) else query), text

@@ -8,9 +8,9 @@ from numbers import Real
 from typing import NamedTuple
 
 from sbertkit.arguments import output_file, path_text
-from sbertkit.data.bad_rows import BadRow, is_comment, refuse
+from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import Line, read_lines
-from sbertkit.data.retrieval.judgements import checked_pairs
+from sbertkit.data.retrieval.judgements import checked_pairs, is_comment
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import is_blank, printable
 from sbertkit.errors import InputError
@@ -41,27 +41,27 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
         path: The file, gzip when its name ends in ``.gz``.
 
     Raises:
-        InputError: Bad lines (one message for all), a document twice for one query, or no line.
+        InputError: Bad lines (one message for all), a duplicate document of a query, or no line.
         MissingFile: The file does not exist.
     """
     name = source_name(path_text(path))
     result: dict[str, dict[str, float]] = {}
     lines: dict[tuple[str, str], int] = {}
-    bad = []
+    bad = BadRows(name)
     for line in read_lines(path):
         if is_blank(line.text):
             continue
         row = _found(line)
         if isinstance(row, BadRow):
             if not is_comment(line.text):
-                bad.append(row)
+                bad.add(row)
             continue
         known = lines.setdefault((row.query, row.document), row.line)
         if known != row.line:
             shown = f"{printable(row.document, 40)} for query {printable(row.query, 40)}"
-            bad.append(BadRow(row.line, f"document {shown} is in line {known} already"))
+            bad.add(BadRow(row.line, f"document {shown} is in line {known} already"))
         result.setdefault(row.query, {})[row.document] = row.score
-    refuse(name, bad)
+    bad.refuse()
     if not result:
         raise InputError(f"{name}: expected a run of six columns, found no lines")
     return result
@@ -71,7 +71,7 @@ def checked_run(run: object) -> dict[str, dict[str, float]]:
     """A run from a mapping of mappings, with ids as text and finite scores.
 
     Raises:
-        InputError: No query, an id twice once it is text, or a score that is no finite number.
+        InputError: No query, duplicate ids as text, or a score that is no finite number.
         InputTypeError: No mapping of mappings.
     """
     result = {

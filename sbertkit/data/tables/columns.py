@@ -1,0 +1,176 @@
+"""Which column of a table is which, by the names that data sets give them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.text import printable
+from sbertkit.errors import InputError
+
+
+class Row(NamedTuple):
+    """A row as it was read: nothing is known yet about the types of its values.
+
+    Attributes:
+        number: Of its line or row, from 1.
+        values: By field; a field that the row lacks is not in it.
+        others: Its other columns by name, where they are wanted.
+        classes: The names of the classes behind a field's numbers, where the file has them.
+    """
+
+    number: int
+    values: dict[str, object]
+    others: Mapping[str, object] = {}
+    classes: Mapping[str, tuple[str, ...]] = {}
+
+
+class Layout(NamedTuple):
+    """Where the values of the fields are in the cells of a row.
+
+    Attributes:
+        places: Places of the fields, from 0.
+        width: How many cells a row has.
+        others: Places of other columns by name.
+        more: Whether a row may have more cells.
+        classes: See `Row`.
+    """
+
+    places: Mapping[str, int]
+    width: int
+    others: Mapping[str, int] = {}
+    more: bool = False
+    classes: Mapping[str, tuple[str, ...]] = {}
+
+    def fits(self, count: int) -> bool:
+        """Whether a row has that many cells."""
+        return count == self.width or (self.more and count > self.width)
+
+    def row(self, number: int, cells: Sequence[object]) -> Row:
+        """The row in the cells of a line."""
+        values = {field: cells[place] for field, place in self.places.items()}
+        others = {name: cells[place] for name, place in self.others.items()} if self.others else {}
+        return Row(number, values, others, self.classes)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The fields that a kind of data has, and the names of their columns.
+
+    Attributes:
+        aliases: The names of the column of each field, the best first, in lower case unless
+            `exact`; the best one that a table has counts.
+        needed: Fields that every row must have.
+        expected: What messages call the columns that a header must have.
+        either: Fields of which a header must have one, though a JSON object may lack all.
+        paired: Fields that take names of one rank: ``sentence1`` with ``sentence2``.
+        exact: Whether the case of a name counts.
+        others: Whether the other columns are kept, too.
+        headerless: The layout that the first cells of a text file have, None if they are a header.
+    """
+
+    aliases: Mapping[str, tuple[str, ...]]
+    needed: tuple[str, ...]
+    expected: str
+    either: tuple[str, ...] = ()
+    paired: tuple[str, ...] = ()
+    exact: bool = False
+    others: bool = False
+    headerless: Callable[[Sequence[str]], Layout | None] | None = None
+
+    def layout(self, names: Sequence[str]) -> Layout:
+        """Where the fields are among columns of some names, be it not all that are needed.
+
+        Raises:
+            BadRecordError: A column that counts is there more than once.
+        """
+        known = list(names) if self.exact else [name.strip().lower() for name in names]
+        places: dict[str, int] = {}
+        alone = ((field,) for field in self.aliases if field not in self.paired)
+        for fields in (*alone, *([self.paired] if self.paired else [])):
+            for chosen in zip(*(self.aliases[field] for field in fields), strict=True):
+                if all(name in known for name in chosen):
+                    places.update(zip(fields, map(known.index, chosen), strict=True))
+                    break
+        used = {known[place] for place in places.values()}
+        counted = known if self.others else [name for name in known if name in used]
+        if len(set(counted)) < len(counted):
+            raise BadRecordError(f"duplicate column name (found {_shown(names)})")
+        others = {}
+        if self.others:
+            taken = set(places.values())
+            others = {name: place for place, name in enumerate(names) if place not in taken}
+        return Layout(places, len(names), others)
+
+    def of_header(self, names: Sequence[str], where: str) -> Layout:
+        """The layout that the names of a table's columns give.
+
+        Args:
+            names: Of all columns.
+            where: The file, and the line of the header, for messages.
+
+        Raises:
+            InputError: A needed column is missing, or a name is there more than once.
+        """
+        try:
+            layout = self.layout(names)
+        except BadRecordError as error:
+            raise InputError(f"{where}: {error.reason}; rename it") from error
+        missing = self._missing(layout)
+        if self.either and not any(field in layout.places for field in self.either):
+            missing.append(" or ".join(self.aliases[field][0] for field in self.either))
+        if missing:
+            raise InputError(
+                f"{where}: expected {self.expected}, found {_shown(names)};"
+                f" rename columns or add {' and '.join(missing)}"
+            )
+        return layout
+
+    def of_object(self, names: Sequence[str]) -> Layout:
+        """The layout that the keys of an object give.
+
+        Raises:
+            BadRecordError: A needed one is missing, or a name is there more than once.
+        """
+        layout = self.layout(names)
+        missing = self._missing(layout)
+        if missing:
+            raise BadRecordError(f"no field {' and '.join(missing)}")
+        return layout
+
+    def _missing(self, layout: Layout) -> list[str]:
+        """The best names of needed columns that are missing, quoted; all names of paired ones."""
+        missing = [field for field in self.needed if field not in layout.places]
+        if missing and missing == list(self.paired):
+            ranks = zip(*(self.aliases[field] for field in missing), strict=True)
+            return [", nor ".join(" and ".join(f"'{name}'" for name in rank) for rank in ranks)]
+        return [f"'{printable(self.aliases[field][0])}'" for field in missing]
+
+
+class ObjectReader:
+    """Makes rows of mappings, most of which have the same keys as the one before.
+
+    Args:
+        columns: The fields that they have.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._names: tuple[str, ...] | None = None
+        self._layout = Layout({}, 0)
+
+    def row(self, number: int, fields: Mapping[str, object]) -> Row:
+        """The row in a mapping.
+
+        Raises:
+            BadRecordError: A needed field is missing.
+        """
+        names = tuple(fields)
+        if names != self._names:
+            self._layout = self._columns.of_object(names)
+            self._names = names
+        return self._layout.row(number, list(fields.values()))
+
+
+def _shown(names: Sequence[str]) -> str:
+    return printable(", ".join(names), 200)

@@ -1,0 +1,215 @@
+r"""Rows of tab-separated and comma-separated text, by the names in a header.
+
+Python's csv module is not used: it ends records at a lone ``\r`` too, limits fields by a setting
+that all threads share, and reports the last line of a damaged record, not where it is damaged.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.limits import too_long, utf8_bytes
+from sbertkit.data.lines import Line, LongLine, TextOptions, bounded_lines, kept_lines
+from sbertkit.data.streams import source_name
+from sbertkit.data.tables.columns import Columns, Layout, Row
+from sbertkit.data.text import is_blank
+from sbertkit.errors import InputError
+
+
+class _Record(NamedTuple):
+    """The cells of a record, which may go over several lines."""
+
+    first: int
+    last: int
+    cells: list[str]
+
+
+def read_tsv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+    """A row for each line, cells between tabs, without quoting; blank lines are skipped.
+
+    Raises:
+        InputError: A header without a needed column.
+    """
+    return _tab_separated(bounded_lines(path, text), columns, source_name(path), text.max_bytes)
+
+
+def read_csv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+    r"""A row for each record; empty lines are skipped.
+
+    Quoted cells may hold commas, line ends (each becomes ``\n``) and doubled quotes. A file without
+    header, where the columns allow that, is a tab-separated one in spite of its name.
+
+    Raises:
+        InputError: A header without a needed column, or a record whose end cannot be found: a quote
+            that is not closed, text after one that is, or quotes after backslashes.
+    """
+    name = source_name(path)
+    lines = bounded_lines(path, text)
+    if columns.headerless is not None:
+        begun = list(_to_first_text(lines))  # a pipe can be read but once
+        lines = chain(begun, lines)
+        if begun and isinstance(begun[-1], Line) and begun[-1].text.count("\t") >= 2:
+            yield from _tab_separated(lines, columns, name, text.max_bytes)
+            return
+    yield from _rows(_Parser(lines, name, text.max_bytes).records(), columns, name)
+
+
+def _tab_separated(
+    lines: Iterator[Line | LongLine], columns: Columns, name: str, limit: int
+) -> Iterator[Row | BadRow]:
+    def records() -> Iterator[_Record | BadRow]:
+        for line in kept_lines(lines, limit):
+            if isinstance(line, BadRow):
+                yield line
+            elif "\t" in line.text or not is_blank(line.text):
+                yield _Record(line.number, line.number, line.text.split("\t"))
+
+    return _rows(records(), columns, name, headerless=True)
+
+
+def _rows(
+    records: Iterator[_Record | BadRow], columns: Columns, name: str, *, headerless: bool = False
+) -> Iterator[Row | BadRow]:
+    layout: Layout | None = None
+    for record in records:
+        if isinstance(record, BadRow):
+            yield record
+            continue
+        first, last, cells = record
+        if layout is None:
+            if headerless and columns.headerless is not None:
+                layout = columns.headerless(cells)
+            if layout is None:
+                header = [cell.strip() for cell in cells]
+                layout = columns.of_header(header, f"{name} line {first}")
+                continue
+        if layout.fits(len(cells)):
+            yield layout.row(first, cells)
+        else:
+            noun = "column" if len(cells) == 1 else "columns"
+            yield BadRow(first, f"{len(cells)} {noun}, expected {layout.width}", last)
+
+
+def _to_first_text(lines: Iterator[Line | LongLine]) -> Iterator[Line | LongLine]:
+    """The lines up to the first that is not blank."""
+    for line in lines:
+        yield line
+        if isinstance(line, LongLine) or not is_blank(line.text):
+            return
+
+
+class _Parser:
+    """Splits lines into the cells of records.
+
+    Args:
+        lines: The lines of a file.
+        name: What messages call it.
+        limit: Largest record, in bytes.
+    """
+
+    def __init__(self, lines: Iterator[Line | LongLine], name: str, limit: int) -> None:
+        self._lines = lines
+        self._name = name
+        self._limit = limit
+        self._line = Line(0, "")
+        self._position = 0
+        self._long: list[BadRow] = []
+
+    def records(self) -> Iterator[_Record | BadRow]:
+        """The records, and those of which a line or the whole is too long as bad rows.
+
+        Raises:
+            InputError: Where a record ends cannot be found: not a bad row to be skipped, since
+                pieces of it would be taken for records.
+        """
+        while self._advance():
+            if not self._line.text:
+                continue
+            self._position = 0
+            first = self._line.number
+            cells = self._cells()
+            last = self._line.number
+            inside = [bad for bad in self._long if bad.number >= first]
+            yield from self._long[: len(self._long) - len(inside)]
+            self._long.clear()
+            size = sum(map(utf8_bytes, cells))
+            if size > self._limit:
+                yield BadRow(first, too_long(size, self._limit), last)
+            elif inside:
+                yield BadRow(first, f"line {inside[0].number} has {inside[0].reason}", last)
+            else:
+                yield _Record(first, last, cells)
+        yield from self._long
+
+    def _advance(self) -> bool:
+        """Whether there is another line; one that is too long is empty, and noted."""
+        line = next(self._lines, None)
+        if line is None:
+            return False
+        if isinstance(line, LongLine):
+            reason = too_long(line.bytes, self._limit)
+            if line.quoted:
+                raise InputError(
+                    f"{self._name} line {line.number}: {reason}, and a quote is open at its start"
+                    " or end, so that it cannot be skipped"
+                )
+            self._long.append(BadRow(line.number, reason))
+            line = Line(line.number, "")
+        self._line = line
+        return True
+
+    def _cells(self) -> list[str]:
+        """The cells of the record that begins with this line, to the end of its last line."""
+        cells: list[str] = []
+        backslash = False
+        while True:
+            quoted = self._line.text.startswith('"', self._position)
+            cells.append(self._quoted() if quoted else self._bare())
+            if backslash and not quoted and '"' in cells[-1]:
+                # as Spark writes quotes; the cells before are not what was meant
+                raise self._damaged(self._line.number, "a quote after a backslash")
+            backslash |= quoted and cells[-1].endswith("\\")
+            if self._position == len(self._line.text):
+                return cells
+            if self._line.text[self._position] != ",":
+                reason = f"text after the closing quote of field {len(cells)}"
+                raise self._damaged(self._line.number, reason)
+            self._position += 1
+
+    def _bare(self) -> str:
+        start = self._position
+        end = self._line.text.find(",", start)
+        self._position = len(self._line.text) if end < 0 else end
+        return self._line.text[start : self._position]
+
+    def _quoted(self) -> str:
+        opened = self._line.number
+        pieces = []
+        size = 0
+        self._position += 1
+        while True:
+            text, start = self._line.text, self._position
+            end = text.find('"', start)
+            if end < 0:
+                pieces.append(text[start:] + "\n")
+                size += len(pieces[-1])
+                if size > self._limit:
+                    reason = f"the quote opened here is not closed within {self._limit:,} bytes"
+                    raise self._damaged(opened, reason)
+                if not self._advance():
+                    raise self._damaged(opened, "the quote opened here is never closed")
+                self._position = 0
+            elif text.startswith('""', end):
+                pieces.append(text[start : end + 1])
+                self._position = end + 2
+            else:
+                pieces.append(text[start:end])
+                self._position = end + 1
+                return "".join(pieces)
+
+    def _damaged(self, line: int, reason: str) -> InputError:
+        return InputError(
+            f"{self._name} line {line}: {reason}; fix it, and double each quote that is part of a"
+            " text"
+        )
