@@ -7,7 +7,7 @@ dropped. All other separators (U+2028, U+0085, form feed, ...) are part of the t
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
@@ -49,6 +49,10 @@ class LongLine(NamedTuple):
     bytes: int
     quoted: bool
 
+    def bad_row(self, limit: int) -> BadRow:
+        """The line as a bad row, where a text may have `limit` bytes."""
+        return BadRow(self.number, too_long(self.bytes, limit))
+
 
 class _Piece(NamedTuple):
     text: str
@@ -81,10 +85,7 @@ class _Decoding:
     name: str
     codec: str
     options: TextOptions
-
-    @property
-    def limit(self) -> int:
-        return self.options.max_bytes
+    keep_ends: bool
 
     def replaced(self, number: int, place: str) -> None:
         """Note a line with undecodable bytes, or refuse it."""
@@ -139,20 +140,7 @@ def bounded_lines(
     Raises:
         InputError: As `read_lines`, but for long lines; or one without end.
     """
-    for line in _ended_lines(source, options):
-        if isinstance(line, Line):
-            yield Line(line.number, line.text.removesuffix("\n").removesuffix("\r"))
-        else:
-            yield line
-
-
-def kept_lines(lines: Iterable[Line | LongLine], limit: int) -> Iterator[Line | BadRow]:
-    """The lines, of which those that are longer than `limit` bytes are bad rows."""
-    for line in lines:
-        if isinstance(line, LongLine):
-            yield BadRow(line.number, too_long(line.bytes, limit))
-        else:
-            yield line
+    return _lines(source, options, keep_ends=False)
 
 
 def read_text(source: str | os.PathLike[str], options: TextOptions = _DEFAULT) -> str:
@@ -165,7 +153,7 @@ def read_text(source: str | os.PathLike[str], options: TextOptions = _DEFAULT) -
     """
     texts: list[str] = []
     size = 0
-    for line in _ended_lines(source, options):
+    for line in _lines(source, options, keep_ends=True):
         size += line.bytes if isinstance(line, LongLine) else utf8_bytes(line.text)
         if size > options.max_bytes:
             texts.clear()
@@ -176,10 +164,12 @@ def read_text(source: str | os.PathLike[str], options: TextOptions = _DEFAULT) -
     return "".join(texts).replace("\r\n", "\n")
 
 
-def _ended_lines(source: str | os.PathLike[str], options: TextOptions) -> Iterator[Line | LongLine]:
+def _lines(
+    source: str | os.PathLike[str], options: TextOptions, *, keep_ends: bool
+) -> Iterator[Line | LongLine]:
     check_errors(options.errors)
     codec = codec_name(options.encoding).removesuffix("-sig")
-    decoding = _Decoding(source_name(path_text(source)), codec, options)
+    decoding = _Decoding(source_name(path_text(source)), codec, options, keep_ends)
     split = _utf8_lines if codec == "utf-8" else _other_lines
     with open_bytes(source) as stream:
         decoding.check_sample(_sample(stream))
@@ -198,9 +188,10 @@ def _sample(stream: BinaryIO) -> bytes:
 
 def _utf8_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line | LongLine]:
     start = 0  # of the line, in bytes of the file
-    longest = decoding.limit + 2  # with the line end
+    limit, keep_ends = decoding.options.max_bytes, decoding.keep_ends
+    longest = limit + 2  # with the line end
     for number, raw in enumerate(iter(lambda: stream.readline(longest), b""), 1):
-        if len(raw) > decoding.limit and _without_end(raw) > decoding.limit:
+        if len(raw) > limit and len(raw.removesuffix(b"\n").removesuffix(b"\r")) > limit:
             long = _skip_line(stream, decoding, number, raw)
             start += long.bytes + 1
             yield long
@@ -221,12 +212,8 @@ def _utf8_lines(stream: BinaryIO, decoding: _Decoding) -> Iterator[Line | LongLi
                 place = _place(line, line.index(0), start)
                 decoding.replaced(number, f"{place}; so many NUL bytes look like utf-16 or utf-32")
                 text = text.replace("\0", "\ufffd")
-        yield Line(number, text)
+        yield Line(number, text if keep_ends else text.removesuffix("\n").removesuffix("\r"))
         start += len(line)
-
-
-def _without_end(raw: bytes) -> int:
-    return len(raw.removesuffix(b"\n").removesuffix(b"\r"))
 
 
 def _skip_line(stream: BinaryIO, decoding: _Decoding, number: int, raw: bytes) -> LongLine:
@@ -255,7 +242,7 @@ class _Pending:
 
     def __init__(self, decoding: _Decoding) -> None:
         self._decoding = decoding
-        self._longest = decoding.limit + 4  # with a mark and a carriage return
+        self._longest = decoding.options.max_bytes + 4  # with a mark and a carriage return
         self.number = 1
         self._start()
 
@@ -284,9 +271,12 @@ class _Pending:
         if self.number == 1:
             # utf-16-le and its kin leave the mark in the text, utf-16 takes it away
             text = text.removeprefix("\ufeff")
-        line: Line | LongLine | None = Line(self.number, text + end) if text or end else None
+        line: Line | LongLine | None = None
+        if text or end:
+            kept = text + end if self._decoding.keep_ends else text.removesuffix("\r")
+            line = Line(self.number, kept)
         size = self._bytes if self._bytes > self._longest else utf8_bytes(text.removesuffix("\r"))
-        if size > self._decoding.limit:
+        if size > self._decoding.options.max_bytes:
             line = LongLine(self.number, size, self._quotes % 2 == 1)
         self.number += 1
         self._start()

@@ -4,14 +4,17 @@ from collections.abc import Iterator
 
 from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.formats.base import CorpusFormat
-from sbertkit.data.lines import TextOptions, bounded_lines, kept_lines
+from sbertkit.data.lines import LongLine, TextOptions, bounded_lines
 from sbertkit.data.tables import Row
 
 
 def read_txt(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
     """A row for each line, whose text it is."""
-    for line in kept_lines(bounded_lines(path, text), text.max_bytes):
-        yield line if isinstance(line, BadRow) else Row(line.number, {"text": line.text})
+    for line in bounded_lines(path, text):
+        if isinstance(line, LongLine):
+            yield line.bad_row(text.max_bytes)
+        else:
+            yield Row(line.number, {"text": line.text})
 
 
 def read_tsv(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
@@ -19,9 +22,9 @@ def read_tsv(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
 
     An empty line is skipped, as in JSONL.
     """
-    for line in kept_lines(bounded_lines(path, text), text.max_bytes):
-        if isinstance(line, BadRow):
-            yield line
+    for line in bounded_lines(path, text):
+        if isinstance(line, LongLine):
+            yield line.bad_row(text.max_bytes)
             continue
         identifier, tab, rest = line.text.partition("\t")
         if tab:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
+
+_EMPTY: Mapping[str, Any] = {}
 
 
 class Row(NamedTuple):
@@ -21,14 +23,14 @@ class Row(NamedTuple):
 
     number: int
     values: dict[str, object]
-    others: Mapping[str, object] = {}
-    classes: Mapping[str, tuple[str, ...]] = {}
+    others: Mapping[str, object] = _EMPTY
+    classes: Mapping[str, tuple[str, ...]] = _EMPTY
 
 
-class Layout(NamedTuple):
+class Layout:
     """Where the values of the fields are in the cells of a row.
 
-    Attributes:
+    Args:
         places: Places of the fields, from 0.
         width: How many cells a row has.
         others: Places of other columns by name.
@@ -36,21 +38,33 @@ class Layout(NamedTuple):
         classes: See `Row`.
     """
 
-    places: Mapping[str, int]
-    width: int
-    others: Mapping[str, int] = {}
-    more: bool = False
-    classes: Mapping[str, tuple[str, ...]] = {}
+    def __init__(
+        self,
+        places: Mapping[str, int],
+        width: int,
+        *,
+        others: Mapping[str, int] = _EMPTY,
+        more: bool = False,
+        classes: Mapping[str, tuple[str, ...]] = _EMPTY,
+    ) -> None:
+        self.places = places
+        self.width = width
+        self._others = others
+        self._more = more
+        self._classes = classes
+        self._in_order = tuple(places.items())
 
     def fits(self, count: int) -> bool:
         """Whether a row has that many cells."""
-        return count == self.width or (self.more and count > self.width)
+        return count == self.width or (self._more and count > self.width)
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
         """The row in the cells of a line."""
-        values = {field: cells[place] for field, place in self.places.items()}
-        others = {name: cells[place] for name, place in self.others.items()} if self.others else {}
-        return Row(number, values, others, self.classes)
+        values = {field: cells[place] for field, place in self._in_order}
+        if not self._others:
+            return Row(number, values, _EMPTY, self._classes)
+        others = {name: cells[place] for name, place in self._others.items()}
+        return Row(number, values, others, self._classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,7 @@ class Columns:
         if self.others:
             taken = set(places.values())
             others = {name: place for place, name in enumerate(names) if place not in taken}
-        return Layout(places, len(names), others)
+        return Layout(places, len(names), others=others)
 
     def of_header(self, names: Sequence[str], where: str) -> Layout:
         """The layout that the names of a table's columns give.

@@ -6,23 +6,17 @@ that all threads share, and reports the last line of a damaged record, not where
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import NamedTuple
 
 from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.limits import too_long, utf8_bytes
-from sbertkit.data.lines import Line, LongLine, TextOptions, bounded_lines, kept_lines
+from sbertkit.data.lines import Line, LongLine, TextOptions, bounded_lines
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables.columns import Columns, Layout, Row
 from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError
 
-
-class _Record(NamedTuple):
-    """The cells of a record, which may go over several lines."""
-
-    first: int
-    last: int
-    cells: list[str]
+_Record = tuple[int, int, list[str]]
+"""First and last line of a record, and its cells."""
 
 
 def read_tsv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
@@ -59,11 +53,11 @@ def _tab_separated(
     lines: Iterator[Line | LongLine], columns: Columns, name: str, limit: int
 ) -> Iterator[Row | BadRow]:
     def records() -> Iterator[_Record | BadRow]:
-        for line in kept_lines(lines, limit):
-            if isinstance(line, BadRow):
-                yield line
+        for line in lines:
+            if isinstance(line, LongLine):
+                yield line.bad_row(limit)
             elif "\t" in line.text or not is_blank(line.text):
-                yield _Record(line.number, line.number, line.text.split("\t"))
+                yield line.number, line.number, line.text.split("\t")
 
     return _rows(records(), columns, name, headerless=True)
 
@@ -139,7 +133,7 @@ class _Parser:
             elif inside:
                 yield BadRow(first, f"line {inside[0].number} has {inside[0].reason}", last)
             else:
-                yield _Record(first, last, cells)
+                yield first, last, cells
         yield from self._long
 
     def _advance(self) -> bool:
@@ -148,13 +142,13 @@ class _Parser:
         if line is None:
             return False
         if isinstance(line, LongLine):
-            reason = too_long(line.bytes, self._limit)
+            bad = line.bad_row(self._limit)
             if line.quoted:
                 raise InputError(
-                    f"{self._name} line {line.number}: {reason}, and a quote is open at its start"
-                    " or end, so that it cannot be skipped"
+                    f"{self._name} line {line.number}: {bad.reason}, and a quote is open at its"
+                    " start or end, so that it cannot be skipped"
                 )
-            self._long.append(BadRow(line.number, reason))
+            self._long.append(bad)
             line = Line(line.number, "")
         self._line = line
         return True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from sbertkit.data.bad_rows import BadRow
-from sbertkit.data.lines import TextOptions, bounded_lines, kept_lines
+from sbertkit.data.lines import LongLine, TextOptions, bounded_lines
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.tables.columns import Columns, ObjectReader, Row
 from sbertkit.data.text import printable
@@ -15,9 +15,9 @@ from sbertkit.data.text import printable
 def read_jsonl(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
     """A row for each line with an object; blank lines are skipped."""
     reader = ObjectReader(columns)
-    for line in kept_lines(bounded_lines(path, text), text.max_bytes):
-        if isinstance(line, BadRow):
-            yield line
+    for line in bounded_lines(path, text):
+        if isinstance(line, LongLine):
+            yield line.bad_row(text.max_bytes)
         elif line.text.strip():
             try:
                 row: Row | BadRow = reader.row(line.number, parse_object(line.text))
