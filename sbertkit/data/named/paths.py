@@ -21,7 +21,6 @@ def named_data(named: NamedSet) -> Path:
 
     Raises:
         InputError: It is neither here nor to be had, or fetched files are damaged.
-        MissingDependency: huggingface-hub is not installed.
         StorageError: It cannot be written.
     """
     place = _laid_out(named)
