@@ -1,4 +1,4 @@
-"""What a long job has done, chunk by chunk, kept so that another process can go on after a kill."""
+"""Log of the finished chunks of a long job, from which a killed job is resumed."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Chunk:
         rows: How many rows it has.
         digest: SHA-256 over the rows of this and all earlier chunks.
         output: SHA-256 of what was written for it.
-        note: What the job wants to know again.
+        note: What the job needs when it is resumed.
     """
 
     rows: Count
@@ -42,10 +42,10 @@ class Chunk:
 
 
 class ChunkLog:
-    """A line of JSON for each chunk that is on the disk, after one that says what the job is.
+    """A JSON line for each chunk on the disk, after one that describes the job.
 
     Args:
-        path: The file; what is in it is gone on with, if it is of the same job.
+        path: The file; its chunks are resumed, if they are of the same job.
         job: What decides the job's output besides its rows; JSON values.
 
     Raises:
@@ -105,7 +105,7 @@ class ChunkLog:
             yield row[1]
 
     def drawn(self, count: int) -> list[Row]:
-        """The next rows whose texts have been drawn, each told once."""
+        """The next rows whose texts have been drawn, each returned once."""
         return [self._waiting.popleft() for _ in range(count)]
 
     def add(self, rows: Sequence[Row], output: str, note: Mapping[str, Any]) -> None:
@@ -151,7 +151,7 @@ def check_output(chunk: Chunk, found: str, where: object) -> None:
 
     Args:
         chunk: The chunk.
-        found: SHA-256 of what is there now.
+        found: SHA-256 of the present content.
         where: What was written, for the message.
 
     Raises:
@@ -172,7 +172,7 @@ def _entry(line: bytes) -> dict[str, Any]:
     """The content of a line.
 
     Raises:
-        _TornLine: It is cut, or no JSON object.
+        _TornLine: It is truncated, or no JSON object.
     """
     try:
         entry = parse_json(line, "a line") if line.endswith(b"\n") else None

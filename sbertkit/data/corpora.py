@@ -87,7 +87,7 @@ def _admitted(row: Row, policy: _Policy) -> Document | BadRow | None:
 
 
 def _resolve(path: str, name: str | None) -> tuple[str, str]:
-    """The path to read and the format's name, both checked against what is there."""
+    """The path to read and the format's name, both checked against the file system."""
     folder = is_folder(path)
     if folder and name in (None, "beir"):
         inside = _beir_file(path)

@@ -37,7 +37,7 @@ def looks_like(sample: bytes, codec: str) -> str | None:
 
 
 def _wide_encoding(sample: bytes) -> str | None:
-    """The encoding of two or four bytes a character that a mark or the places of NULs tell."""
+    """The encoding of two or four bytes per character, by its mark or the positions of NULs."""
     for mark, name in _MARKS:
         if sample.startswith(mark):
             return name

@@ -307,7 +307,7 @@ def _pieces(stream: BinaryIO, decoding: _Decoding) -> Iterator[_Piece]:
     """Decoded text in pieces; a piece with an error is one U+FFFD for the bytes of the error.
 
     The bytes after an error are decoded from the decoder's state before it, as Python's own
-    ``replace`` does, so that lines with replaced bytes can be told from lines that hold U+FFFD.
+    ``replace`` does, so that lines with replaced bytes differ from lines that contain U+FFFD.
     """
     decoder = codecs.getincrementaldecoder(decoding.codec)("strict")
     read = 0

@@ -46,7 +46,7 @@ def no_such_split(name: str, wanted: str, splits: Iterable[str]) -> InputError:
     Args:
         name: What messages call the source.
         wanted: The split.
-        splits: Those that are there.
+        splits: Those that the source has.
     """
     found = printable(", ".join(splits), 200)
     return InputError(

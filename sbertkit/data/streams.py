@@ -36,8 +36,8 @@ def is_folder(path: str) -> bool:
     """Whether a source is a folder.
 
     Raises:
-        MissingFile: Nothing is there.
-        StorageError: It cannot be looked at.
+        MissingFile: It does not exist.
+        StorageError: It cannot be accessed.
     """
     if path == STDIN:
         return False
@@ -52,7 +52,7 @@ def reading(path: str) -> Iterator[None]:
 
     Raises:
         MissingFile: The file does not exist.
-        InputError: A folder, or a gzip stream that is cut or damaged.
+        InputError: A folder, or a truncated or damaged gzip stream.
         StorageError: Any other failure of the system.
     """
     name = source_name(path)
@@ -66,7 +66,8 @@ def reading(path: str) -> Iterator[None]:
         raise InputError(f"{name}: expected a file, found a folder") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
-            f"{name}: broken gzip stream ({error}); the file is cut or damaged, get it again"
+            f"{name}: broken gzip stream ({error}); the file is truncated or damaged, download it"
+            " again"
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
@@ -93,7 +94,7 @@ def open_bytes(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             if packed.peek(2)[:2] != _GZIP_MAGIC:
                 raise InputError(
                     f"{source_name(path)}: not a gzip file although its name ends in .gz;"
-                    " rename it or get it again"
+                    " rename it or download it again"
                 )
             unpacked = stack.enter_context(gzip.GzipFile(fileobj=packed, mode="rb"))
             # GzipFile's own readline is Python code, a buffer around it is many times faster
@@ -121,7 +122,7 @@ def open_seekable(source: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _copy(path: str, stream: BinaryIO, copy: IO[bytes]) -> None:
-    """Copies a stream, unless gzip packed it as nothing but a few repeated bytes can be packed."""
+    """Copies a stream, unless it unpacks to suspiciously many bytes."""
     packed = Path(path).stat().st_size if _is_packed(path) else math.inf
     limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed)
     while chunk := stream.read(1 << 20):

@@ -19,7 +19,7 @@ def is_blank(text: str) -> bool:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether a text holds surrogate code points, which no UTF encoding can carry."""
+    """Whether a text holds surrogate code points, which no UTF encoding can represent."""
     if text.isascii():
         return False
     try:
@@ -35,7 +35,7 @@ def repair_surrogates(text: str) -> str:
 
 
 def printable(text: str, limit: int = 80) -> str:
-    """The text as messages show it: control characters escaped, cut to `limit` characters."""
+    """The text as messages show it: control characters escaped, truncated to `limit`."""
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     if shown.isprintable():
         return shown

@@ -36,9 +36,9 @@ class NpyWriter:
     """Writes a float32 matrix as .npy without knowing beforehand how many rows it will have.
 
     Args:
-        path: The file; what is in it after the chunks that are there already is cut off.
+        path: The file; whatever follows the chunks that it has already is truncated.
         dim: Size of a row.
-        chunks: The chunks of it that are there already.
+        chunks: The chunks that it has already.
 
     Raises:
         InputError: There are fewer rows, or they have changed.
@@ -158,7 +158,7 @@ def open_vector_writer(
     made: VectorOrigin = VectorOrigin(),  # noqa: B008  # frozen
     resume: bool = False,
 ) -> Iterator[VectorWriter]:
-    """A writer of the format that the name tells; the file appears when the block ends well.
+    """A writer of the format that the suffix names; the file appears when the block succeeds.
 
     Until then its chunks are in a hidden folder beside it, which a killed process leaves behind.
 
@@ -167,11 +167,11 @@ def open_vector_writer(
         dim: Size of a vector.
         job: What decides the vectors besides the texts; see `ChunkLog`.
         made: Their encoder, which a Parquet file names.
-        resume: Go on with what such a process has left, and leave what this one has done if the
-            block fails.
+        resume: Continue the output of such a process, and keep that of this one if the block
+            fails.
 
     Raises:
-        InputError: Another name, or what is left is of another job.
+        InputError: Another name, or the chunks are of another job.
         StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(path)
@@ -198,7 +198,7 @@ def open_vector_writer(
 
 @contextmanager
 def _emptied(folder: Path, *, resume: bool) -> Iterator[None]:
-    """Removes the chunks before and after the block, unless they are wanted to go on with."""
+    """Removes the chunks before and after the block, unless they are to be resumed."""
     if not resume:
         clear_folder(folder, (LOCK_FILE,))
     try:

@@ -1,8 +1,8 @@
-"""The Parquet files that sbertkit writes: documents with vectors, which it knows again as its own.
+"""Parquet files of documents with vectors, which sbertkit writes and recognizes.
 
 Columns are ``id``, ``text``, ``vector`` (a list of fixed size) and, in the dump of an index,
 ``metadata`` (JSON). The mark in the schema names the encoder; a digest of all rows, which no other
-program keeps right, tells whether the vectors are still those of the texts beside them.
+program updates, shows whether the vectors still belong to the texts beside them.
 """
 
 import hashlib

@@ -361,7 +361,7 @@ def test_a_written_mapping_is_understood(text: str, mapping: dict[int, str]) -> 
         ("0=contradictory", "expected one of entailment, neutral, contradiction, found 'contradic"),
         ("0=", "expected one of entailment, neutral, contradiction, found ''"),
         ("0=neutral=1", "expected one of entailment, neutral, contradiction"),
-        ("0=neutral,00=entailment", "the number 0 is there twice"),
+        ("0=neutral,00=entailment", "duplicate number 0"),
         ("0=\x1b[31m\n", r"found '\\x1b\[31m\\n'"),
     ],
 )

@@ -21,7 +21,7 @@ def read_folder(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
     Hidden files and folders and links to folders are left out.
 
     Raises:
-        InputError: No text file is there, or one is not in the stated encoding.
+        InputError: There is no text file, or one has another encoding.
     """
     number = 0
     for number, relative in enumerate(_text_files(path, ""), 1):

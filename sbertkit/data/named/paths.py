@@ -20,7 +20,7 @@ def named_data(named: NamedSet) -> Path:
     """The file or folder of a set; fetched from the hub where it is not here yet.
 
     Raises:
-        InputError: It is neither here nor to be had, or fetched files are damaged.
+        InputError: It is not available, or fetched files are damaged.
         StorageError: It cannot be written.
     """
     place = _laid_out(named)
@@ -52,7 +52,7 @@ def place_or_path(text: str) -> str:
 
 
 def _laid_out(named: NamedSet) -> Path | None:
-    """The file or folder below `DATA_FOLDER`, where it is there."""
+    """The file or folder below `DATA_FOLDER`, if it exists."""
     folder = data_folder()
     if folder is None:
         return None
@@ -64,7 +64,7 @@ def data_folder() -> Path | None:
     """The folder that `DATA_FOLDER` names, if it is set.
 
     Raises:
-        InputError: It is below a home folder that nobody has.
+        InputError: It is below an unknown home folder.
     """
     name = os.environ.get(DATA_FOLDER)
     try:

@@ -12,13 +12,13 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 """The names of the labels in the order of their indices."""
 
 NO_GOLD = -1
-"""What `LabelReader` gives for a row on whose label nobody agreed."""
+"""What `LabelReader` gives for a row without agreement on its label."""
 
 _INDICES = {name: index for index, name in enumerate(NLI_LABELS)}
 _NAMES = ", ".join(NLI_LABELS)
 _EXAMPLE = ",".join(f"{index}={name}" for index, name in enumerate(NLI_LABELS))
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
-_LEAST = -(10**18)
+_MIN_NUMBER = -(10**18)
 
 
 def parse_label_map(text: str) -> dict[int, str]:
@@ -28,7 +28,7 @@ def parse_label_map(text: str) -> dict[int, str]:
         text: Numbers and names; not every name is needed, and two numbers may have one name.
 
     Raises:
-        InputError: Not of this form, an unknown name, or a number twice.
+        InputError: Not of this form, an unknown name, or a duplicate number.
         InputTypeError: Not a str.
     """
     if not isinstance(text, str):
@@ -43,7 +43,7 @@ def parse_label_map(text: str) -> dict[int, str]:
             )
         key = int(number)
         if key in mapping:
-            raise InputError(f"labels: the number {key} is there twice; give it one name")
+            raise InputError(f"labels: duplicate number {key}; give it one name")
         mapping[key] = _canonical(name)
     return mapping
 
@@ -61,7 +61,7 @@ def check_label_map(labels: Mapping[int, str]) -> dict[int, str]:
     if not labels:
         raise InputError(f"labels: expected numbers and their names, e.g. {_EXAMPLE}; found none")
     return {
-        whole_number("a number of labels", number, _LEAST): _canonical(name)
+        whole_number("a number of labels", number, _MIN_NUMBER): _canonical(name)
         for number, name in labels.items()
     }
 
@@ -76,7 +76,7 @@ def _canonical(name: str) -> str:
 
 
 class UnmappedNumberError(Exception):
-    """A label is a number and nobody said what it means; caught inside this package."""
+    """A label is a number without a mapping; caught inside this package."""
 
     def __init__(self, number: int) -> None:
         shown = printable(str(number), 40)
@@ -100,7 +100,7 @@ class LabelReader:
     None and empty text mean that there is no gold label.
 
     Args:
-        numbers: What numbers mean, with names as in `NLI_LABELS`; None when nobody said.
+        numbers: What numbers mean, with names as in `NLI_LABELS`; None when that is unknown.
     """
 
     def __init__(self, numbers: Mapping[int, str] | None) -> None:

@@ -101,8 +101,8 @@ def check_pairs(pairs: Sequence[object]) -> None:
                 raise InputError(f"pair {row}: expected two texts, found one that is {fault}")
 
 
-class Repeats(NamedTuple):
-    """Pairs that are there more than once."""
+class Duplicates(NamedTuple):
+    """Duplicate pairs."""
 
     rows: list[int]
     """Places of the rows that repeat an earlier one exactly, in order."""
@@ -110,9 +110,9 @@ class Repeats(NamedTuple):
     """How many pairs of premise and hypothesis have more than one label."""
 
 
-def find_repeats(pairs: Sequence[NliPair]) -> Repeats:
-    """Which rows are repeated, found in some bytes a row."""
-    # Equal texts have equal hashes; only the few rows that share one are looked at themselves.
+def find_duplicates(pairs: Sequence[NliPair]) -> Duplicates:
+    """Which rows are duplicates, found with a few bytes per row."""
+    # Equal texts have equal hashes; only the few rows that share one are compared themselves.
     hashes = np.fromiter((hash(pair[:2]) for pair in pairs), np.int64, len(pairs))
     order = np.argsort(hashes, kind="stable")
     equal = hashes[order[1:]] == hashes[order[:-1]]
@@ -127,4 +127,4 @@ def find_repeats(pairs: Sequence[NliPair]) -> Repeats:
         if label in known:
             rows.append(place)
         known.add(label)
-    return Repeats(rows, sum(len(known) > 1 for known in labels.values()))
+    return Duplicates(rows, sum(len(known) > 1 for known in labels.values()))

@@ -17,7 +17,7 @@ from sbertkit.data.nli.labels import (
     UnmappedNumberError,
     check_label_map,
 )
-from sbertkit.data.nli.nli_set import NliPair, NliSet, NliSource, Repeats, find_repeats
+from sbertkit.data.nli.nli_set import Duplicates, NliPair, NliSet, NliSource, find_duplicates
 from sbertkit.data.nli.sources import Source, find_sources
 from sbertkit.data.splits import (
     ALL_SPLITS,
@@ -67,7 +67,7 @@ def read_nli(
     gzip when its name ends in ``.gz``, with ``gold_label`` or else ``label``, and ``sentence1`` and
     ``sentence2`` or else ``premise`` and ``hypothesis``, among any others. Of a folder that
     Hugging Face's hub or datasets made, and of a file with a column ``split``, the train split is
-    read. Rows of other splits and rows without a gold label are left out, exact repeats are kept;
+    read. Rows of other splits and without a gold label are left out, exact duplicates are kept;
     one warning for the whole run counts each.
 
     Args:
@@ -100,10 +100,10 @@ def read_nli(
             f"{names}: no labelled example is left, {sum(found.skipped):,} without a gold label"
             " skipped; expected entailment, neutral or contradiction in gold_label or label"
         )
-    repeats = find_repeats(found.pairs)
-    for line in _warnings(found, repeats):
+    duplicates = find_duplicates(found.pairs)
+    for line in _warnings(found, duplicates):
         logger.warning(line)
-    return NliSet(tuple(found.pairs), _summaries(sources, hashes, found, repeats))
+    return NliSet(tuple(found.pairs), _summaries(sources, hashes, found, duplicates))
 
 
 @dataclass(slots=True)
@@ -287,7 +287,7 @@ class _Splits:
         return Counter({split: n for split, n in counts.items() if not self._taken[split]})
 
 
-def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
+def _warnings(found: _Found, duplicates: Duplicates) -> Iterator[str]:
     """One line for each kind of trouble that was met."""
     left_out = sum(found.left_out, Counter())
     if left_out:
@@ -296,12 +296,12 @@ def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
         yield f"{left_out.total():,} {noun} of other splits left out ({listed})"
     if sum(found.skipped):
         yield f"{sum(found.skipped):,} without a gold label skipped"
-    if repeats.rows:
-        count = len(repeats.rows)
+    if duplicates.rows:
+        count = len(duplicates.rows)
         noun = "row repeats an earlier one" if count == 1 else "rows repeat earlier ones"
         yield f"{count:,} {noun} exactly"
-    if repeats.contradictory:
-        count = repeats.contradictory
+    if duplicates.contradictory:
+        count = duplicates.contradictory
         noun, verb = ("pair", "has") if count == 1 else ("pairs", "have")
         yield f"{count:,} {noun} of premise and hypothesis {verb} more than one label"
     if found.repaired:
@@ -310,20 +310,20 @@ def _warnings(found: _Found, repeats: Repeats) -> Iterator[str]:
 
 
 def _summaries(
-    sources: Sequence[Source], hashes: Sequence[str], found: _Found, repeats: Repeats
+    sources: Sequence[Source], hashes: Sequence[str], found: _Found, duplicates: Duplicates
 ) -> tuple[NliSource, ...]:
     summaries = []
     start = 0
     for place, (source, sha256) in enumerate(zip(sources, hashes, strict=True)):
         end = found.ends[place]
-        duplicates = sum(start <= row < end for row in repeats.rows)
+        repeated = sum(start <= row < end for row in duplicates.rows)
         summaries.append(
             NliSource(
                 source.path,
                 sha256,
                 rows=end - start,
                 skipped=found.skipped[place],
-                duplicates=duplicates,
+                duplicates=repeated,
                 other_splits=found.left_out[place].total(),
             )
         )

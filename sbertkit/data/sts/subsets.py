@@ -77,7 +77,7 @@ def places_of(
         if run.first + run.rows > rows:
             raise InputError(
                 f"{name}: {printable(run.subset, 40)} has rows {run.first} to "
-                f"{run.first + run.rows - 1}, but there are {rows:,} rows; get both files again"
+                f"{run.first + run.rows - 1}, but there are {rows:,} rows; download both again"
             )
         for row in range(run.first, run.first + run.rows):
             if row in owner:

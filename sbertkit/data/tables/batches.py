@@ -9,7 +9,7 @@ from sbertkit.errors import InputError
 
 _ROWS = 1_024
 _BYTES = 64 * 2**20
-"""What the values of a batch may have together, as far as the file declares it."""
+"""Target size of a batch, by the sizes that the file declares."""
 _BUFFER = 1 << 20  # bytes read ahead for a column
 _USUAL_DICTIONARY = 4 * 2**20
 """Writers give a dictionary up at about 1 MiB."""
@@ -59,7 +59,7 @@ def bounded_rows(batches: Iterable[Any], limit: int) -> Iterator[Rows | LongRow]
     for whole in batches:
         for start in range(0, whole.num_rows, _ROWS):
             batch = whole.slice(start, _ROWS)
-            if _most_bytes(batch) <= limit:
+            if _max_bytes(batch) <= limit:
                 yield Rows(number, batch)
             else:
                 for row in range(batch.num_rows):
@@ -100,8 +100,8 @@ def _dictionary_bytes(chunk: Any) -> float:
     return float(packed * chunk.total_uncompressed_size / max(chunk.total_compressed_size, 1))
 
 
-def _most_bytes(batch: Any) -> int:
-    """What the values of a batch have together at most, once dictionaries are resolved."""
+def _max_bytes(batch: Any) -> int:
+    """Upper bound of the bytes of a batch's values, once dictionaries are resolved."""
     return sum(
         batch.num_rows * column.dictionary.nbytes if _is_dictionary(column) else column.nbytes
         for column in batch.columns

@@ -1,4 +1,4 @@
-"""Which column of a table is which, by the names that data sets give them."""
+"""The fields of rows, found by the names of their columns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,10 +93,10 @@ class Columns:
     headerless: Callable[[Sequence[str]], Layout | None] | None = None
 
     def layout(self, names: Sequence[str]) -> Layout:
-        """Where the fields are among columns of some names, be it not all that are needed.
+        """Where the fields are among columns of some names, needed or not.
 
         Raises:
-            BadRecordError: A column that counts is there more than once.
+            BadRecordError: A duplicate column name.
         """
         known = list(names) if self.exact else [name.strip().lower() for name in names]
         places: dict[str, int] = {}
@@ -124,7 +124,7 @@ class Columns:
             where: The file, and the line of the header, for messages.
 
         Raises:
-            InputError: A needed column is missing, or a name is there more than once.
+            InputError: A needed column is missing, or a duplicate name.
         """
         try:
             layout = self.layout(names)
@@ -144,7 +144,7 @@ class Columns:
         """The layout that the keys of an object give.
 
         Raises:
-            BadRecordError: A needed one is missing, or a name is there more than once.
+            BadRecordError: A needed one is missing, or a duplicate name.
         """
         layout = self.layout(names)
         missing = self._missing(layout)

@@ -97,7 +97,7 @@ def write_records(records: Iterable[Mapping[str, object]], output: Path) -> int:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    # The licence stands at the head of each file, in lines that begin with two blanks.
+    # The license is at the head of each file, in lines that begin with two blanks.
     if not path.is_file():
         raise MissingFile(f"expected WordNet's file {path.name}, found none at {path}")
     try:
