@@ -58,6 +58,8 @@ def handled_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        if hasattr(signal, "setitimer") and before:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the answer of before might end the process
         for number, old in before.items():
             signal.signal(number, old)
 

@@ -118,6 +118,16 @@ def test_a_signal_waits_for_the_end_of_a_bad_moment(
     assert met == ["the bad moment is over"]
 
 
+def test_a_signal_that_still_waits_at_the_end_of_the_block_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signals, "_is_bad_moment", lambda _: True)
+    with handled_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+    time.sleep(0.1)  # SIGALRM would end the process by now
+
+
 def test_a_destructor_swallows_no_signal() -> None:
     class Slow:
         def __del__(self) -> None:
