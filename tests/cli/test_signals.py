@@ -152,7 +152,6 @@ try:
     with handled_signals():
         sys.setprofile(send)
         import pyarrow
-        print("imported")
         import time
         time.sleep(5)
 except KeyboardInterrupt:
@@ -170,9 +169,9 @@ def test_a_signal_amid_an_import_waits_and_is_not_lost(moment: str) -> None:
         check=False,
     )
     assert ran.stderr == ""
-    assert ran.stdout.splitlines()[-1].startswith("interrupted")
+    assert ran.stdout.startswith("interrupted")
     if moment.startswith("Extension"):
-        assert ran.stdout.splitlines()[-1] == "interrupted True"
+        assert ran.stdout == "interrupted True\n"
 
 
 # --- every command
