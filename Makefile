@@ -28,14 +28,9 @@ check: $(READY)
 # Long: nothing else should run on the cores meanwhile. SBERTKIT_DATA names the data sets.
 bench: $(READY)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python eval/bench_encode.py
-	$(BIN)/python eval/bench_cold.py
-	$(BIN)/python eval/bench_memory.py
-	$(BIN)/python eval/bench_index_memory.py
-	$(BIN)/python eval/bench_index_life.py
-	$(BIN)/python eval/self_search.py
+	for script in encode cold_start encode_memory index_memory index_changes self_search; do $(BIN)/python eval/$$script.py || exit 1; done
 	if [ -n "$$SBERTKIT_DATA" ]; then \
-	  for script in sts precision retrieval bench_train guard_runs resume_runs; do $(BIN)/python eval/$$script.py || exit 1; done; \
+	  for script in sts precision retrieval train_speed guard resume; do $(BIN)/python eval/$$script.py || exit 1; done; \
 	else echo 'SBERTKIT_DATA is not set: STS and training left out'; fi
 	$(BIN)/python eval/tables.py
 

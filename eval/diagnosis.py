@@ -1,23 +1,23 @@
-"""How far the label-free choice of diagnose agrees with a labelled one.
+"""How well the label-free choice of diagnose agrees with a labeled one.
 
     SBERTKIT_DATA=FOLDER python eval/diagnosis.py --model MODEL [MODEL ...]
 
-FOLDER holds the corpora of `CORPORA` and the labelled sets that judge all configurations: sentences
-are judged by sets of sentence pairs, documents by the queries of their own collection. Each model
-and corpus is written to results/diagnosis.json.
+FOLDER holds the corpora of `CORPORA` and the labeled sets that score all candidates: for sentences
+sets of sentence pairs, for documents the queries of their collection. Each model and corpus is an
+entry of results/diagnosis.json.
 """
 
-import argparse
 import gzip
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from post_processing import Sentences, applied
-from recording import Pieces, data_folder
+from recording import Entries, Figures, arguments_of, data_folder
 from threadpoolctl import threadpool_limits
 from torch import nn
 
@@ -35,14 +35,14 @@ from sbertkit.metrics import spearman, unit_rows
 
 
 class Corpus(NamedTuple):
-    """Texts to diagnose on, and what judges the configurations.
+    """Texts to diagnose on, and the labels that score the candidates.
 
     Attributes:
-        place: Below the data folder.
-        sets: Sets of sentence pairs and their splits; none for a collection, which judges itself.
+        path: Path in the data folder.
+        sets: Sets of sentence pairs and their splits; none for a collection with queries.
     """
 
-    place: str
+    path: str
     sets: tuple[tuple[str, str], ...] = ()
 
 
@@ -56,7 +56,7 @@ CORPORA = {
     "CISI documents": Corpus("retrieval/cisi"),
 }
 _MEASURE = "nDCG@10"
-MEASURED = [
+SOURCES = [
     "sbertkit/evaluation/diagnosis",
     "sbertkit/evaluation/pseudo_pairs.py",
     "sbertkit/metrics/cosine.py",
@@ -86,24 +86,24 @@ def texts_of(path: Path) -> Path | list[str]:
 
 
 class Labels(Protocol):
-    """Judges configurations with labels, times 100."""
+    """Scores candidates with labels, times 100."""
 
-    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
-        """Of a pooling and a fitted step."""
+    def score(self, pooling: Pooling, postprocessor: nn.Module | None) -> float:
+        """The score of a pooling and a fitted post-processor."""
         ...
 
 
 class SentencePairs:
-    """Spearman times 100 of the cosine, the mean over sets of sentence pairs."""
+    """Spearman times 100 of the cosine, mean over sets of sentence pairs."""
 
     def __init__(self, encoder: Encoder, poolings: Sequence[Pooling], files: Sequence[Any]) -> None:
         self._sets = [Sentences(read_sts(path, split=split)) for path, split in files]
         self._grids = [encode_grid(encoder, one.texts, poolings) for one in self._sets]
 
-    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
-        """Of a pooling and a fitted step."""
+    def score(self, pooling: Pooling, postprocessor: nn.Module | None) -> float:
+        """The score of a pooling and a fitted post-processor."""
         scores = [
-            sentences.scores(applied(step, grid[pooling]))["cosine"]
+            sentences.scores(applied(postprocessor, grid[pooling]))["cosine"]
             for sentences, grid in zip(self._sets, self._grids, strict=True)
         ]
         return float(np.mean([score or 0.0 for score in scores]))
@@ -121,10 +121,10 @@ class Queries:
         self._queries = encode_grid(encoder, queries, poolings)
         self._measures = Measures([_MEASURE])
 
-    def score(self, pooling: Pooling, step: nn.Module | None) -> float:
-        """Of a pooling and a fitted step."""
+    def score(self, pooling: Pooling, postprocessor: nn.Module | None) -> float:
+        """The score of a pooling and a fitted post-processor."""
         queries, documents = (
-            unit_rows(applied(step, grid[pooling])).astype(np.float32)
+            unit_rows(applied(postprocessor, grid[pooling])).astype(np.float32)
             for grid in (self._queries, self._documents)
         )
         best = TopK(queries, 10)
@@ -134,49 +134,49 @@ class Queries:
         return 100 * self._measures.mean(_MEASURE, values)
 
 
-def labelled_scores(
+def labeled_scores(
     encoder: Encoder, found: Diagnosis, corpus: Corpus, root: Path
 ) -> dict[Candidate, float]:
-    """What labels say of all that was tried, each step fitted on the texts of the diagnosis."""
+    """The labeled score of each candidate, post-processors fitted on the texts of the diagnosis."""
     poolings = list(dict.fromkeys(one.candidate.pooling for one in found.candidates))
     labels: Labels
     if corpus.sets:
         files = [(root / f"sts/{name}.tsv", split) for name, split in corpus.sets]
         labels = SentencePairs(encoder, poolings, files)
     else:
-        labels = Queries(encoder, poolings, root / corpus.place)
+        labels = Queries(encoder, poolings, root / corpus.path)
     fit = encode_grid(encoder, found.texts, poolings)
     scores = {}
     for candidate in (one.candidate for one in found.candidates):
         pooling, name = candidate.pooling, candidate.postprocessor
-        step = None if name is None else FITS[name](fit[pooling])
-        scores[candidate] = labels.score(pooling, step)
+        postprocessor = None if name is None else FITS[name](fit[pooling])
+        scores[candidate] = labels.score(pooling, postprocessor)
     return scores
 
 
-def measure(encoder: Encoder, corpus: Corpus, root: Path) -> dict[str, Any]:
+def measure(encoder: Encoder, corpus: Corpus, root: Path) -> Figures:
     """The agreement of a diagnosis with the labels."""
-    texts = texts_of(root / corpus.place)
+    texts = texts_of(root / corpus.path)
     started = time.perf_counter()
     found = diagnose(encoder, texts)
     seconds = time.perf_counter() - started
-    with threadpool_limits(1, user_api="blas"):  # as diagnose does, and for its reason
-        scores = labelled_scores(encoder, found, corpus, root)
+    with threadpool_limits(1, user_api="blas"):  # as diagnose does, for the same reason
+        scores = labeled_scores(encoder, found, corpus, root)
     best = max(scores, key=lambda candidate: scores[candidate])
     agreement = spearman([one.score for one in found.candidates], list(scores.values()))
     return {
         "labels": "+".join(name for name, _ in corpus.sets) or _MEASURE,
         "pairs": found.pairs,
-        "tried": len(found.candidates),
+        "candidates": len(found.candidates),
         "seconds": round(seconds, 1),
         "rank_correlation": agreement.value,
-        "labelled": {
-            "as it is": scores[found.current.candidate],
-            "first choice": scores[found.best.candidate],
+        "labeled": {
+            "current": scores[found.current.candidate],
+            "selected": scores[found.best.candidate],
             "recommended": scores[found.recommended.candidate],
             "best": scores[best],
         },
-        "first choice": str(found.best.candidate),
+        "selected": str(found.best.candidate),
         "recommended": str(found.recommended.candidate),
         "best": str(best),
         "gain": found.gain.difference,
@@ -185,21 +185,18 @@ def measure(encoder: Encoder, corpus: Corpus, root: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measures the missing models and corpora."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--model", nargs="+", required=True, help="model folders or names")
     arguments = parser.parse_args()
     root = data_folder("sts/stsb.tsv")
-    pieces = Pieces("diagnosis", MEASURED)
+    entries = Entries("diagnosis", SOURCES)
     for model in arguments.model:
         encoder = Encoder.load(model, pooling="mean", device="cpu")
         settings = {"model": Path(model).name, "fingerprint": encoder.fingerprint}
         for name, corpus in CORPORA.items():
             key = f"{Path(model).name}:{name}"
-            if pieces.known(key, settings) is None:
-                figures = measure(encoder, corpus, root)
-                print(key, figures, flush=True)
-                pieces.add(key, settings, figures)
+            entries.measure(key, settings, partial(measure, encoder, corpus, root))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether any job hangs: fresh processes of the main jobs, more at a time than there are cores.
+"""Whether any job hangs: processes of the main jobs, more at a time than there are cores.
 
 python eval/hangs.py [--runs 30] [--first-uses 200]
 
@@ -7,7 +7,6 @@ a runtime by several threads, with the interpreter switching threads as often as
 SBERTKIT_DATA, `train-nli` and `eval sts` read real data, else those two are left out.
 """
 
-import argparse
 import os
 import random
 import signal
@@ -18,16 +17,16 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from recording import Pieces
+from recording import Entries, Figures, arguments_of
 
 from sbertkit import Encoder
 from sbertkit.encoder.exports.exporting import export_encoder
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
-_AT_A_TIME = 4
-"""Jobs side by side; with 2 cores each has half of one."""
+_CONCURRENCY = 4
+"""Jobs at the same time."""
 
 _LIMIT = 900.0
 """Seconds after which a job counts as hung."""
@@ -48,36 +47,36 @@ for thread in threads: thread.join()
 
 
 class Ended(NamedTuple):
-    """How a process ended: its status (``None``: it hung), and its seconds."""
+    """How a process ended: its status (None: it hung) and its seconds."""
 
     status: int | None
     seconds: float
 
 
 def main() -> None:
-    """Runs all jobs that are not known yet, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Runs the missing jobs."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--first-uses", type=int, default=200)
     parser.add_argument("--signals", type=int, default=30)
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
-    pieces = Pieces("hangs", ["sbertkit", "eval/hangs.py"])
+    entries = Entries("hangs", ["sbertkit", "eval/hangs.py"])
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         jobs = _jobs(work)
         first_uses = _first_uses(work)
         for name, command in first_uses.items():
             runs = arguments.first_uses if name == "openvino" else arguments.runs
-            _measure(pieces, f"first use, {name}", command, runs, work)
+            _measure(entries, f"first use, {name}", command, runs, work)
         for name, command in jobs.items():
-            _measure(pieces, name, command, arguments.runs, work)
+            _measure(entries, name, command, arguments.runs, work)
         for name, command in jobs.items():
-            _measure(pieces, f"{name}, signal", command, arguments.signals, work, interrupt=True)
+            _measure(entries, f"{name}, signal", command, arguments.signals, work, interrupt=True)
 
 
 def _measure(
-    pieces: Pieces,
+    entries: Entries,
     name: str,
     command: Sequence[str],
     runs: int,
@@ -85,23 +84,19 @@ def _measure(
     *,
     interrupt: bool = False,
 ) -> None:
-    settings = {"runs": runs, "at_a_time": _AT_A_TIME}
-    figures = pieces.known(name, settings)
-    if figures is None:
+    def run(number: int) -> Ended:
+        chance = random.Random(f"{name} {number}") if interrupt else None
+        filled = [part.format(number=f"{name}-{number}".replace(" ", "")) for part in command]
+        return _run(filled, work, chance)
 
-        def run(number: int) -> Ended:
-            chance = random.Random(f"{name} {number}") if interrupt else None
-            filled = [part.format(number=f"{name}-{number}".replace(" ", "")) for part in command]
-            return _run(filled, work, chance)
+    def measure() -> Figures:
+        with ThreadPoolExecutor(_CONCURRENCY) as threads:
+            return _figures(list(threads.map(run, range(runs))), interrupt=interrupt)
 
-        with ThreadPoolExecutor(_AT_A_TIME) as threads:
-            ended = list(threads.map(run, range(runs)))
-        figures = _figures(ended, interrupt=interrupt)
-        pieces.add(name, settings, figures)
-    print(name, figures, flush=True)
+    entries.measure(name, {"runs": runs, "concurrency": _CONCURRENCY}, measure)
 
 
-def _figures(ended: Sequence[Ended], *, interrupt: bool) -> dict[str, Any]:
+def _figures(ended: Sequence[Ended], *, interrupt: bool) -> Figures:
     expected = (0, 130, 143) if interrupt else (0,)
     seconds = sorted(one.seconds for one in ended if one.status is not None)
     return {
@@ -114,13 +109,13 @@ def _figures(ended: Sequence[Ended], *, interrupt: bool) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str], work: Path, chance: random.Random | None) -> Ended:
-    """A process; with `chance` it gets a signal at a random moment, from which time counts."""
+    """Runs a process; with `chance` it gets a signal at a random time, from which seconds count."""
     process = subprocess.Popen(
         command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     started = time.monotonic()
     if chance is not None:
-        # Not before Python has read the program, when the system's own answer holds.
+        # Not before Python has read the program, while the system's default still applies.
         time.sleep(chance.uniform(1.0, 12.0))
         started = time.monotonic()
         process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM)))
@@ -143,7 +138,7 @@ def _first_uses(work: Path) -> dict[str, Sequence[str]]:
 
 
 def _jobs(work: Path) -> dict[str, Sequence[str]]:
-    """The main jobs by name; ``{number}`` gives every run an output of its own."""
+    """The main jobs by name; ``{number}`` gives every run its own output."""
     for name, count in (("thousand", 1_000), ("six_thousand", 6_000)):
         lines = (f"line number {number} about things\n" for number in range(count))
         (work / f"{name}.txt").write_text("".join(lines), encoding="utf-8")

@@ -1,14 +1,14 @@
-"""Whether frequent words have short vectors near the centre, and what normalization changes of it.
+"""Whether frequent words have short vectors near the center, and what normalization changes.
 
     SBERTKIT_DATA=FOLDER python eval/isotropy.py --model MODEL [MODEL ...]
 
-FOLDER holds the corpora of `CORPORA`. Each model and corpus is written to results/isotropy.json.
+FOLDER holds the corpora of `CORPORA`. Each model and corpus is an entry of results/isotropy.json.
 """
 
-import argparse
+from functools import partial
 from pathlib import Path
 
-from recording import Pieces, data_folder
+from recording import Entries, Figures, arguments_of, data_folder
 
 from sbertkit import Encoder, evaluate_isotropy
 
@@ -16,32 +16,41 @@ CORPORA = {
     "Reuters titles": "corpora/en_reuters_titles.txt.gz",
     "Reuters bodies": "corpora/en_reuters_bodies.txt.gz",
 }
-MEASURED = [
+SOURCES = [
     "sbertkit/evaluation/isotropy.py",
     "sbertkit/metrics",
     *(
         f"sbertkit/encoder/{name}.py"
-        for name in ("grid", "network", "pooling", "token_vectors", "tokenization", "transformer")
+        for name in (
+            "multi_pooling",
+            "network",
+            "pooling",
+            "token_vectors",
+            "tokenization",
+            "transformer",
+        )
     ),
 ]
 
 
+def evaluate(encoder: Encoder, corpus: Path) -> Figures:
+    """The isotropy of an encoder on a corpus."""
+    return evaluate_isotropy(encoder, corpus).to_dict()
+
+
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measures the missing models and corpora."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--model", nargs="+", required=True, help="model folders or names")
     arguments = parser.parse_args()
     root = data_folder("corpora/en_reuters_titles.txt.gz")
-    pieces = Pieces("isotropy", MEASURED)
+    entries = Entries("isotropy", SOURCES)
     for model in arguments.model:
         encoder = Encoder.load(model, pooling="mean", device="cpu")
         settings = {"model": Path(model).name, "fingerprint": encoder.fingerprint}
-        for name, place in CORPORA.items():
-            key = f"{Path(model).name}:{name}"
-            if pieces.known(key, settings) is None:
-                figures = evaluate_isotropy(encoder, root / place).to_dict()
-                print(key, figures["frequency"], flush=True)
-                pieces.add(key, settings, figures)
+        for name, path in CORPORA.items():
+            measure = partial(evaluate, encoder, root / path)
+            entries.measure(f"{Path(model).name}:{name}", settings, measure)
 
 
 if __name__ == "__main__":

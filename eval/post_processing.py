@@ -1,22 +1,22 @@
-"""What pooling, normalization and post-processing do to an encoder's scores and space.
+"""How pooling, normalization and post-processing change an encoder's scores and space.
 
     SBERTKIT_DATA=FOLDER python eval/post_processing.py --model MODEL [MODEL ...]
 
-FOLDER holds sts/stsb.tsv, sts/sick.tsv and nli/snli/train_part.jsonl.gz, whose premises the
-post-processing is fitted on. Each model is written to results/post_processing.json.
+FOLDER holds sts/stsb.tsv, sts/sick.tsv and nli/snli/train_part.jsonl.gz, on whose premises the
+post-processors are fitted. Each configuration is an entry of results/post_processing.json.
 """
 
-import argparse
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from recording import Pieces, data_folder
+from recording import Entries, Figures, arguments_of, data_folder
 from torch import nn
 
 from sbertkit import Encoder
 from sbertkit.arrays import Vectors
+from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.nli import read_nli
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder.multi_pooling import encode_grid
@@ -34,7 +34,7 @@ POOLINGS = ("cls", "mean", "max", "eos", "weighted_mean", "first_last")
 SETS = ("stsb", "sick")
 SIMILARITIES = ("cosine", "dot", "euclidean")
 FITTED_ON = 2_000
-MEASURED = [
+SOURCES = [
     *(
         f"sbertkit/encoder/{name}.py"
         for name in (
@@ -54,35 +54,29 @@ class Sentences:
     """The distinct sentences of a set of pairs, and the pairs as rows of them."""
 
     def __init__(self, data: StsSet) -> None:
-        rows: dict[str, int] = {}
-        for pair in data.pairs:
-            rows.setdefault(pair.first, len(rows))
-            rows.setdefault(pair.second, len(rows))
-        self.texts = list(rows)
+        self.texts, self._rows = distinct_texts((pair.first, pair.second) for pair in data.pairs)
         self._gold = np.array([pair.score for pair in data.pairs])
-        self._left = np.array([rows[pair.first] for pair in data.pairs])
-        self._right = np.array([rows[pair.second] for pair in data.pairs])
 
     def scores(self, vectors: Vectors) -> dict[str, float | None]:
-        """Spearman x 100 by each similarity of unnormalized vectors."""
-        similarities = row_similarities(vectors, self._left, self._right)
+        """Spearman times 100 by each similarity of unnormalized vectors."""
+        similarities = row_similarities(vectors, *self._rows.T)
         found = {name: spearman(self._gold, similarities[name]).value for name in SIMILARITIES}
         return {name: None if v is None else round(100 * v, 2) for name, v in found.items()}
 
 
-def applied(step: nn.Module | None, vectors: Vectors) -> Vectors:
-    """The vectors after a step."""
-    if step is None:
+def applied(postprocessor: nn.Module | None, vectors: Vectors) -> Vectors:
+    """The vectors after a post-processor."""
+    if postprocessor is None:
         return vectors
     with torch.inference_mode():
-        result: Vectors = step(torch.from_numpy(vectors)).numpy()
+        result: Vectors = postprocessor(torch.from_numpy(vectors)).numpy()
     return result
 
 
-def figures_of(vectors: dict[str, Vectors], step_name: str | None, sets: Any) -> dict[str, Any]:
-    """Scores on each set and the space of the first, after a step fitted on the premises."""
-    step = None if step_name is None else FITS[step_name](vectors["fit"])
-    after = {name: applied(step, vectors[name]) for name in sets}
+def measure(vectors: dict[str, Vectors], name: str | None, sets: dict[str, Sentences]) -> Figures:
+    """Scores on each set and the space of the first, after a post-processor fitted on premises."""
+    postprocessor = None if name is None else FITS[name](vectors["fit"])
+    after = {name: applied(postprocessor, vectors[name]) for name in sets}
     space = after[SETS[0]]
     return {
         "spearman": {name: sets[name].scores(after[name]) for name in sets},
@@ -93,39 +87,38 @@ def figures_of(vectors: dict[str, Vectors], step_name: str | None, sets: Any) ->
 
 
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measures the missing configurations."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--model", nargs="+", required=True, help="model folders or names")
     arguments = parser.parse_args()
     root = data_folder("sts/stsb.tsv")
     premises = [pair.premise for pair in read_nli(root / "nli/snli/train_part.jsonl.gz").pairs]
     fit = list(dict.fromkeys(premises))[:FITTED_ON]
     sets = {name: Sentences(read_sts(root / f"sts/{name}.tsv", split="test")) for name in SETS}
-    pieces = Pieces("post_processing", MEASURED)
+    entries = Entries("post_processing", SOURCES)
     for model in arguments.model:
         encoder = Encoder.load(model, pooling="mean", device="cpu")
         count = encoder.transformer.layer_count
         poolings = [Pooling.named(name, count) for name in POOLINGS]
         settings = {"model": Path(model).name, "fingerprint": encoder.fingerprint}
         wanted = [
-            (pooling, step)
+            (pooling, postprocessor)
             for pooling in poolings
-            for step in (None, *FITS)
-            if pieces.known(_key(model, pooling, step), settings) is None
+            for postprocessor in (None, *FITS)
+            if entries.known(_key(model, pooling, postprocessor), settings) is None
         ]
         if not wanted:
             continue
         grids = {"fit": encode_grid(encoder, fit, poolings)}
         grids |= {name: encode_grid(encoder, sets[name].texts, poolings) for name in sets}
-        for pooling, step in wanted:
+        for pooling, postprocessor in wanted:
             vectors = {name: grid[pooling] for name, grid in grids.items()}
-            figures = figures_of(vectors, step, sets)
-            print(_key(model, pooling, step), figures["spearman"], flush=True)
-            pieces.add(_key(model, pooling, step), settings, figures)
+            key = _key(model, pooling, postprocessor)
+            entries.measure(key, settings, partial(measure, vectors, postprocessor, sets))
 
 
-def _key(model: str, pooling: Pooling, step: str | None) -> str:
-    return f"{Path(model).name}:{pooling.name}:{step or 'none'}"
+def _key(model: str, pooling: Pooling, postprocessor: str | None) -> str:
+    return f"{Path(model).name}:{pooling.name}:{postprocessor or 'none'}"
 
 
 if __name__ == "__main__":

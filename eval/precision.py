@@ -9,7 +9,7 @@ as `Encoder.load` gives it and in 8 bits by each library.
 import statistics
 from typing import Any
 
-from recording import data_folder, record
+from recording import arguments_of, data_folder, record
 
 from sbertkit import Encoder, evaluate_sts
 from sbertkit.encoder.resolve import BUNDLED_NAME
@@ -26,6 +26,7 @@ OTHERS = ("sts12", "sts13", "sts14")
 
 def main() -> None:
     """Measures, prints and records."""
+    arguments_of(__doc__).parse_args()
     folder = data_folder("sts/stsb.tsv") / "sts"
     figures: dict[str, dict[str, float]] = {}
     for name, options in SYSTEMS.items():
@@ -40,7 +41,7 @@ def main() -> None:
 
 
 def spearman(encoder: Encoder, path: Any, split: str | None) -> float:
-    """Times 100."""
+    """Spearman times 100."""
     found = evaluate_sts(encoder, path, split=split).spearman
     if found is None:
         raise SystemExit(f"{path}: the scores are constant")

@@ -1,5 +1,6 @@
-"""Results of measurements: JSON files that say what was measured, with what and on what."""
+"""Results of measurements: JSON files that record what was measured, with what and on what."""
 
+import argparse
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+Figures = dict[str, Any]
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -19,102 +22,112 @@ _LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "f
 _CPU_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
 
 
-def record(name: str, measured: Sequence[str], figures: dict[str, Any]) -> None:
+def _files(folder: str, *names: str) -> list[str]:
+    return [f"sbertkit/{folder}/{name}.py" for name in names]
+
+
+# Sources that decide a result: when one of them changes, the result becomes stale.
+NETWORK = _files("encoder", "batching", "network", "pooling", "tokenization", "transformer")
+"""From a text's tokens to its vector, without post-processing."""
+
+VECTORS = [
+    *NETWORK,
+    *_files("encoder", "backends/torch", "settings", "postprocessors", "prompts"),
+]
+"""What decides a text's vector by torch in fp32.
+
+Order, chunks and threads are left out: tests hold that they change no vector by more than 1e-5.
+"""
+
+WEIGHTS = [*NETWORK, "sbertkit/training"]
+"""What decides the trained weights, and the speed of training."""
+
+RESUMING = [*WEIGHTS, *_files("encoder", "layout", "saving", "settings")]
+"""What decides the weights of a run that was killed and resumed."""
+
+
+def record(name: str, sources: Sequence[str], figures: Figures) -> None:
     """Writes ``results/<name>.json``.
 
     Args:
         name: Name of the measurement.
-        measured: The parts of the source that it measured, relative to the repository; a later
-            change to one of them makes the result stale.
+        sources: Files and folders of the repository whose change makes the result stale.
         figures: What was measured.
     """
-    hashes = {part: source_hash(part) for part in measured}
-    _write(RESULTS / f"{name}.json", {**_circumstances(), "measured": hashes, "figures": figures})
+    content = {**_circumstances(), "source_hashes": _hashes(sources), "figures": figures}
+    _write(RESULTS / f"{name}.json", content)
 
 
-class Pieces:
-    """A measurement of hours, made piece by piece: ``<name>.json`` is written after each.
+class Entries:
+    """A long measurement in several entries: ``<name>.json`` is written after each of them.
 
-    So it can be stopped at any time; what there is of it is not measured again. Several processes
-    may measure pieces of one file, as long as they do not end in the same moment.
+    It can be stopped at any time; the next call skips the entries that are there. Several processes
+    may add entries to one file, unless they finish at the same moment.
 
     Args:
         name: Name of the measurement.
-        measured: See `record`.
-        folder: Where the file is.
+        sources: See `record`.
+        folder: Folder of the file.
     """
 
-    def __init__(self, name: str, measured: Sequence[str], folder: Path = RESULTS) -> None:
+    def __init__(self, name: str, sources: Sequence[str], folder: Path = RESULTS) -> None:
         self._path = folder / f"{name}.json"
-        # As the source is now: a process goes on with what it has loaded.
-        self._measured = {part: source_hash(part) for part in measured}
+        # Hashed now, since the process continues with the source that it has loaded.
+        self._hashes = _hashes(sources)
 
-    def known(self, key: str, settings: dict[str, Any]) -> dict[str, Any] | None:
-        """The figures of a piece that was measured with these settings and this code, if any."""
-        piece = self._read().get(key)
-        if piece is None or (piece["settings"], piece["measured"]) != (settings, self._measured):
+    def known(self, key: str, settings: dict[str, Any]) -> Figures | None:
+        """The figures of an entry that was measured with these settings and this source, if any."""
+        entry = self._read().get(key)
+        if entry is None or entry["settings"] != settings or entry["source_hashes"] != self._hashes:
             return None
-        figures: dict[str, Any] = piece["figures"]
+        figures: Figures = entry["figures"]
         return figures
 
-    def add(self, key: str, settings: dict[str, Any], figures: dict[str, Any]) -> None:
-        """Writes a piece, in the place of an older one."""
-        piece = {
-            **_circumstances(),
-            "measured": self._measured,
-            "settings": settings,
-            "figures": figures,
-        }
-        _write(self._path, {"pieces": {**self._read(), key: piece}})
+    def measure(self, key: str, settings: dict[str, Any], measure: Callable[[], Figures]) -> None:
+        """Measures an entry unless it is known, prints its figures and writes them."""
+        if self.known(key, settings) is not None:
+            return
+        figures = measure()
+        print(key, figures, flush=True)
+        hashes = {"source_hashes": self._hashes}
+        entry = {**_circumstances(), **hashes, "settings": settings, "figures": figures}
+        _write(self._path, {"entries": {**self._read(), key: entry}})
 
     def _read(self) -> dict[str, Any]:
         if not self._path.is_file():
             return {}
-        pieces: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))["pieces"]
-        return pieces
+        entries: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))["entries"]
+        return entries
 
 
 def records(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records in a result: those of its pieces, or the one that it is."""
-    return list(result["pieces"].values()) if "pieces" in result else [result]
+    """The entries of a result, or the result itself if it has none."""
+    return list(result["entries"].values()) if "entries" in result else [result]
 
 
 def is_stale(result: dict[str, Any]) -> bool:
-    """Whether the source that a result measured, or a piece of it, has changed since."""
+    """Whether the source that a result or one of its entries measured has changed since."""
     return any(
-        source_hash(part) != known
+        _source_hash(part) != known
         for one in records(result)
-        for part, known in one["measured"].items()
+        for part, known in one["source_hashes"].items()
     )
 
 
-def source_hash(part: str) -> str:
-    """A hash over the Python files below a part of the source.
+def _hashes(sources: Sequence[str]) -> dict[str, str]:
+    for part in sources:
+        if not (ROOT / part).exists():
+            sys.exit(f"{part}: no such source; correct the list of the measurement")
+    return {part: _source_hash(part) for part in sources}
 
-    Args:
-        part: A file or folder relative to the repository; ``FOLDER except NAME NAME`` is a folder
-            without files of these names.
-    """
-    place, _, left_out = part.partition(" except ")
-    path = ROOT / place
-    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
-    files = [file for file in files if file.name not in left_out.split()]
+
+def _source_hash(part: str) -> str:
+    """A hash over a file, or over the Python files below a folder."""
+    path = ROOT / part
     digest = hashlib.sha256()
-    for file in files:
+    for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
         digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def data_folder(file: str) -> Path:
-    """The folder of the data sets, which ``SBERTKIT_DATA`` names; ends the program without one.
-
-    Args:
-        file: One that is needed there, for the message.
-    """
-    folder = os.environ.get("SBERTKIT_DATA")
-    if folder is None:
-        sys.exit(f"set SBERTKIT_DATA to the folder that holds {file} and the other sets")
-    return Path(folder)
 
 
 def _circumstances() -> dict[str, Any]:
@@ -126,7 +139,7 @@ def _circumstances() -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Writes JSON in one step, so that a stopped process loses nothing of what was there."""
+    """Writes JSON atomically."""
     path.parent.mkdir(exist_ok=True)
     staged = path.with_suffix(".tmp")
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -151,8 +164,27 @@ def machine() -> dict[str, Any]:
     }
 
 
+def arguments_of(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of the script."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def data_folder(file: str) -> Path:
+    """The folder of the data sets, which ``SBERTKIT_DATA`` names; ends the program without one.
+
+    Args:
+        file: A file that is needed there, for the message.
+    """
+    folder = os.environ.get("SBERTKIT_DATA")
+    if folder is None:
+        sys.exit(f"set SBERTKIT_DATA to the folder that holds {file} and the other sets")
+    return Path(folder)
+
+
 def alternate(runs: int, *timed: Callable[[], float]) -> list[list[float]]:
-    """Seconds of each function, called in turn `runs` times after one round that does not count."""
+    """Seconds of each function, called in turn `runs` times after a warm-up round."""
     for function in timed:
         function()
     seconds: list[list[float]] = [[] for _ in timed]
@@ -163,5 +195,5 @@ def alternate(runs: int, *timed: Callable[[], float]) -> list[list[float]]:
 
 
 def median_ratio(first: Sequence[float], second: Sequence[float]) -> float:
-    """The median of the pairwise ratios, which holds when the machine's speed drifts."""
+    """The median of the pairwise ratios, which is robust when the machine's speed drifts."""
     return statistics.median(a / b for a, b in zip(first, second, strict=True))

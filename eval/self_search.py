@@ -1,16 +1,14 @@
-"""Whether every document finds itself: 200 random glosses of unique text, for each kind of index.
+"""Whether documents find themselves: 200 random glosses of unique text, for each kind of index.
 
 python eval/self_search.py [--documents 200]
 """
 
-import argparse
 import random
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-from measured import VECTORS
-from recording import record
+from recording import VECTORS, arguments_of, record
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.data import read_corpus
@@ -22,7 +20,7 @@ KINDS = ("flat", "hnsw", "ivf")
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--documents", type=int, default=200)
     arguments = parser.parse_args()
     documents = [found.document for found in read_corpus(demo_corpus())]
@@ -39,11 +37,11 @@ def main() -> None:
             first = sum(
                 found[0].id == document.id for found, document in zip(hits, chosen, strict=True)
             )
-            least = min(found[0].score for found in hits)
-            figures[kind] = {"first": first, "least_score": least}
-            print(f"{kind}: {first} of {len(chosen)} come first, least score {least:.6f}")
-    measured = [*VECTORS, "sbertkit/index", "sbertkit/retrieval"]
-    record("self_search", [*measured, "eval/self_search.py"], figures)
+            min_score = min(found[0].score for found in hits)
+            figures[kind] = {"ranked_first": first, "min_score": min_score}
+            print(f"{kind}: {first} of {len(chosen)} ranked first, minimum score {min_score:.6f}")
+    sources = [*VECTORS, "sbertkit/index", "sbertkit/retrieval"]
+    record("self_search", [*sources, "eval/self_search.py"], figures)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,9 @@ FOLDER holds sts/stsb.tsv, sts12.tsv, sts13.tsv, sts14.tsv and sick.tsv (header:
 sentence1, sentence2).
 """
 
-import argparse
-import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from measured import VECTORS
-from recording import record
+from recording import VECTORS, arguments_of, data_folder, record
 from sentence_transformers import SentenceTransformer
 
 from sbertkit import Encoded, Encoder, EncodeReport, evaluate_sts
@@ -42,16 +37,12 @@ class Peer:
 
 def main() -> None:
     """Measures, prints and records."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
-    data = os.environ.get("SBERTKIT_DATA")
-    if data is None:
-        sys.exit("set SBERTKIT_DATA to the folder that holds sts/stsb.tsv and the other sets")
+    arguments_of(__doc__).parse_args()
+    folder = data_folder("sts/stsb.tsv") / "sts"
     encoder, peer = Encoder.load(BUNDLED_NAME, backend="torch", device="cpu"), Peer()
     figures = {}
     for name in SETS:
-        path = Path(data) / "sts" / f"{name}.tsv"
+        path = folder / f"{name}.tsv"
         result = evaluate_sts(encoder, path, split="test")
         by_peer = evaluate_sts(peer, path, split="test").spearman
         figures[name] = result.to_dict() | {
@@ -59,8 +50,8 @@ def main() -> None:
             "sentence_transformers_spearman": by_peer,
         }
         print(f"{name}: {result.spearman} ({result.interval}), sentence-transformers {by_peer}")
-    measured = [*VECTORS, "sbertkit/metrics", "sbertkit/data/sts", "sbertkit/evaluation/sts.py"]
-    record("sts", [*measured, "eval/sts.py"], figures)
+    sources = [*VECTORS, "sbertkit/metrics", "sbertkit/data/sts", "sbertkit/evaluation/sts.py"]
+    record("sts", [*sources, "eval/sts.py"], figures)
 
 
 if __name__ == "__main__":

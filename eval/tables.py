@@ -1,88 +1,149 @@
-"""Writes the tables of eval/README.md anew from results/*.json.
+"""Writes the tables of eval/README.md from results/*.json.
 
 python eval/tables.py [--check]
 """
 
-import argparse
 import json
-import re
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from claims import MEASUREMENTS, claims_table
-from evaluation_tables import (
-    diagnosis_table,
-    isotropy_table,
-    post_processing_table,
-    retrieval_table,
-)
-from markdown_table import markdown
-from recording import RESULTS, is_stale, records
-from training_tables import (
-    guard_table,
-    pooling_table,
-    quality_table,
-    resume_table,
-    train_table,
-)
+from recording import RESULTS, Figures, arguments_of, is_stale, records
+
+from sbertkit.evaluation.suites import read_suite
+from sbertkit.training.series import PUBLISHED_POOLINGS
 
 README = Path(__file__).resolve().parent / "README.md"
 
-Figures = dict[str, Any]
+Columns = Mapping[str, Callable[[Any], object]]
+"""Titles, and what gives the cell of a row."""
+
+BASES = {
+    "minilm-mlm": "all-MiniLM-L6-v2 driven back by masked-language modeling; a stand-in, nothing "
+    "about encoders that were never fine-tuned follows",
+}
+"""Notes on base models, by the name of their folder."""
+
+METHODS = {
+    "softmax": "sbertkit, softmax",
+    "contrastive": "sbertkit, contrastive",
+    "peer-softmax": "sentence-transformers, SoftmaxLoss",
+    "peer-ranking": "sentence-transformers, MultipleNegativesRankingLoss",
+    "peer-softmax-bf16": "the same, SoftmaxLoss, in bf16",
+    "peer-ranking-bf16": "the same, MultipleNegativesRankingLoss, in bf16",
+}
+SETS = {"stsb": "STS-B", "sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sick": "SICK"}
+
+_PUBLISHED_DATA = "BERT-base, 940,000 pairs"
+PUBLISHED = {
+    "published: BERT-base untrained, mean": (46.35, 38.78, 57.98, 57.98, 58.40),
+    f"published: SBERT-NLI-base, softmax ({_PUBLISHED_DATA})": (77.03, 70.97, 76.53, 73.19, 72.91),
+    f"published: SimCSE supervised, contrastive ({_PUBLISHED_DATA})": (
+        *(84.25, 75.30, 84.67, 80.19, 80.39),
+    ),
+}
+"""By the order of `SETS`.
+
+Source: Reimers & Gurevych 2019, Sentence-BERT, table 1; Gao et al. 2021, SimCSE, table 5.
+"""
+
+SPACE = {
+    "random_cosine": "cosine of random pairs",
+    "uniformity": "uniformity",
+    "effective_rank": "effective rank",
+}
+POSTPROCESSORS = {
+    "none": "-",
+    "center": "centered",
+    "whiten": "whitened",
+    "whiten_shrunk": "whitened, shrunk by 0.1",
+    "whiten_half": "whitened, half the directions",
+    "remove_top_1": "without the top direction",
+    "remove_top_3": "without the top 3 directions",
+    "standardize": "standardized",
+    "layer_norm": "layer normalization",
+}
 
 
-def encode_table(pieces: Figures) -> str:
-    """Encoding speed, a column of sentences a second and ratio for each length."""
-    lengths = list(pieces.values())
+def table(rows: Iterable[Any], columns: Columns) -> str:
+    """The rows as a table in Markdown."""
+    return markdown(list(columns), ([cell(row) for cell in columns.values()] for row in rows))
+
+
+def markdown(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A header and rows of cells as a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def number(value: float | None, places: int = 2) -> str:
+    """A number with so many decimal places, ``-`` for None."""
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+def percent(value: float) -> str:
+    """A score times 100."""
+    return f"{100 * value:.2f}"
+
+
+def percent_interval(interval: Figures) -> str:
+    """The ends of an interval times 100."""
+    return f"{percent(interval['low'])} to {percent(interval['high'])}"
+
+
+# --- speed and memory
+
+
+def encode_table(entries: Figures) -> str:
+    """Encoding speed: sentences per second and ratio for each length."""
+    lengths = list(entries.values())
     titles = [
-        f"{name}: {found['texts']:,} of {found['tokens']:.0f} tokens"
-        for name, found in pieces.items()
+        f"{name}: {one['texts']:,} of {one['tokens']:.0f} tokens" for name, one in entries.items()
     ]
     rows = []
     for system in lengths[0]["systems"]:
-        found = [figures["systems"][system] for figures in lengths]
+        found = [length["systems"][system] for length in lengths]
         speeds = (f"{one['sentences_per_second']:,.0f} ({one['ratio']:.2f})" for one in found)
-        rows.append((system, *speeds, f"{min(one['least_cosine'] for one in found):.5f}"))
-    table = markdown(("sentences a second (ratio)", *titles, "least cosine"), rows)
-    exact = max(
+        rows.append((system, *speeds, number(min(one["min_cosine"] for one in found), 5)))
+    largest = max(
         found["largest_difference"]
-        for figures in lengths
-        for system, found in figures["systems"].items()
+        for length in lengths
+        for system, found in length["systems"].items()
         if system.startswith("sbertkit") and system.endswith("fp32")
     )
     return (
-        f"{table}\n\nRatios to sentence-transformers in fp32 are medians of {lengths[0]['runs']} "
-        f"alternating runs; cosines are to its vectors, and the largest difference of any "
-        f"component of ours in fp32 is {exact:.1e}."
+        f"{markdown(('sentences per second (ratio)', *titles, 'minimum cosine'), rows)}\n\n"
+        f"Ratios to sentence-transformers in fp32 are medians of {lengths[0]['runs']} alternating "
+        "runs; cosines are to its vectors. The largest difference of any component of sbertkit's "
+        f"vectors in fp32 is {largest:.1e}."
     )
 
 
 def precision_table(figures: Figures) -> str:
     """Spearman by precision."""
-    rows = [
-        (name, *(f"{value:.2f}" for value in found.values())) for name, found in figures.items()
-    ]
-    sets = ("STS-B", "STS12", "STS13", "STS14", "mean of STS12 to 14")
-    return markdown(("Spearman", *sets), rows)
+    header = ("Spearman", "STS-B", "STS12", "STS13", "STS14", "mean of STS12 to 14")
+    return markdown(header, [(name, *map(number, row.values())) for name, row in figures.items()])
 
 
-def cold_table(figures: Figures) -> str:
+def cold_start_table(figures: Figures) -> str:
     """From the shell to the answer."""
-    rows = [
-        (name, f"{found['seconds']:.2f}", f"{found['megabytes']:.0f}", f"{found['ratio']:.1f}")
-        for name, found in figures["ways"].items()
-    ]
-    return markdown(("way", "seconds", "peak memory, MB", "times as fast"), rows)
+    columns: Columns = {
+        "command": lambda row: row[0],
+        "seconds": lambda row: number(row[1]["seconds"]),
+        "peak memory, MB": lambda row: number(row[1]["megabytes"], 0),
+        "times as fast": lambda row: number(row[1]["ratio"], 1),
+    }
+    return table(figures["ways"].items(), columns)
 
 
 def encode_memory_table(figures: Figures) -> str:
-    """Memory of encoding a long file, and whether a run that was killed gives the same file."""
+    """Memory of encoding a long file, and whether a killed run gives the same file."""
     rows = [
         ("lines", f"{figures['lines']:,}"),
-        ("highest anonymous memory up to 30,000 lines, MB", figures["after_first_mb"]),
-        ("highest afterwards, MB", figures["highest_mb"]),
+        ("peak anonymous memory up to 30,000 lines, MB", figures["early_peak_mb"]),
+        ("peak afterwards, MB", figures["late_peak_mb"]),
         ("growth, MB", figures["growth_mb"]),
         ("killed after lines", ", ".join(f"{lines:,}" for lines in figures["killed_after"])),
         ("file equals that of an uninterrupted run", "yes" if figures["equal"] else "NO"),
@@ -90,112 +151,454 @@ def encode_memory_table(figures: Figures) -> str:
     return markdown(("", ""), rows)
 
 
-def memory_table(figures: Figures) -> str:
+def index_memory_table(figures: Figures) -> str:
     """Memory of building an index."""
     pairs = zip(figures["lines"], figures["peak_anonymous_mb"], strict=True)
-    table = markdown(
-        ("documents", "peak anonymous memory, MB"), [(f"{n:,}", mb) for n, mb in pairs]
+    rows = [(f"{lines:,}", megabytes) for lines, megabytes in pairs]
+    return (
+        f"{markdown(('documents', 'peak anonymous memory, MB'), rows)}\n\n"
+        f"Growth {figures['growth_mb']} MB."
     )
-    return f"{table}\n\nGrowth {figures['growth_mb']} MB."
 
 
-def index_life_table(figures: Figures) -> str:
+def index_changes_table(figures: Figures) -> str:
     """What an update costs, and what many segments cost a search."""
     update = figures["update"]
-    rows = [
-        (
-            kind,
-            found["segments"],
-            f"{found['deleted']:,}",
-            f"{found['milliseconds']:.2f}",
-            f"{found['fresh_milliseconds']:.2f}",
-            f"{found['ratio']:.2f}",
-            f"{found['ratio_compacted']:.2f}",
-            f"{found['recall_at_10']['segments']:.3f}, {found['recall_at_10']['one']:.3f}",
-        )
-        for kind, found in figures["search"].items()
-    ]
-    table = markdown(
-        (
-            "kind",
-            "segments",
-            "deleted",
-            "ms a query",
-            "ms, built at once",
-            "ratio",
-            "ratio after compact",
-            "recall@10, both",
+    columns: Columns = {
+        "kind": lambda row: row[0],
+        "segments": lambda row: row[1]["segments"],
+        "deleted": lambda row: f"{row[1]['deleted']:,}",
+        "ms per query": lambda row: number(row[1]["milliseconds"]),
+        "ms, built at once": lambda row: number(row[1]["rebuilt_milliseconds"]),
+        "ratio": lambda row: number(row[1]["ratio"]),
+        "ratio after compact": lambda row: number(row[1]["ratio_compacted"]),
+        "recall@10, both": lambda row: ", ".join(
+            number(row[1]["recall_at_10"][name], 3) for name in ("segments", "rebuilt")
         ),
-        rows,
-    )
+    }
     return (
         f"`index --update` on {figures['documents']:,} documents, {update['changed']:,} of them "
         f"changed, encodes {update['encoded']:,} texts in {update['seconds']:.2f} s, of which "
-        f"{update['seconds_besides_encoding']:.2f} s are not encoding.\n\n{table}"
+        f"{update['seconds_without_encoding']:.2f} s are not encoding.\n\n"
+        f"{table(figures['search'].items(), columns)}"
     )
 
 
-def hangs_table(pieces: Figures) -> str:
+def hangs_table(entries: Figures) -> str:
     """Whether jobs end, by themselves and after a signal."""
-    rows = [
-        (
-            job,
-            found["runs"],
-            found["hung"],
-            found["failed"],
-            f"{found['median_seconds']:.1f}",
-            f"{found['max_seconds']:.1f}",
-        )
-        for job, found in pieces.items()
-    ]
-    return markdown(("job", "processes", "hung", "failed", "median seconds", "max"), rows)
+    columns: Columns = {
+        "job": lambda row: row[0],
+        "processes": lambda row: row[1]["runs"],
+        "hung": lambda row: row[1]["hung"],
+        "failed": lambda row: row[1]["failed"],
+        "median seconds": lambda row: number(row[1]["median_seconds"], 1),
+        "max": lambda row: number(row[1]["max_seconds"], 1),
+    }
+    return table(entries.items(), columns)
+
+
+# --- evaluation
 
 
 def self_search_table(figures: Figures) -> str:
     """Documents that find themselves."""
-    searched = figures["searched"]
-    rows = [
-        (kind, f"{figures[kind]['first']} of {searched}", f"{figures[kind]['least_score']:.6f}")
-        for kind in ("flat", "hnsw", "ivf")
-    ]
-    return markdown(("kind", "come first", "least score"), rows)
+    columns: Columns = {
+        "kind": lambda kind: kind,
+        "ranked first": lambda kind: f"{figures[kind]['ranked_first']} of {figures['searched']}",
+        "minimum score": lambda kind: number(figures[kind]["min_score"], 6),
+    }
+    return table(("flat", "hnsw", "ivf"), columns)
 
 
 def sts_table(figures: Figures) -> str:
-    """Agreement with people on sentence pairs."""
-    rows = []
-    for name, result in figures.items():
-        low, high = (100 * result["interval"][key] for key in ("low", "high"))
-        rows.append(
-            (
-                name,
-                result["pairs"],
-                f"{100 * result['spearman']:.2f}",
-                f"{low:.2f} to {high:.2f}",
-                f"{100 * result['pearson']:.2f}",
-                f"{100 * result['sentence_transformers_spearman']:.2f}",
-            )
-        )
-    return markdown(
-        (
-            "set (test)",
-            "pairs",
-            "Spearman",
-            "95 % interval",
-            "Pearson",
-            "Spearman by sentence-transformers",
+    """Correlation with human scores on sentence pairs."""
+    columns: Columns = {
+        "set (test)": lambda row: row[0],
+        "pairs": lambda row: row[1]["pairs"],
+        "Spearman": lambda row: percent(row[1]["spearman"]),
+        "95 % interval": lambda row: percent_interval(row[1]["interval"]),
+        "Pearson": lambda row: percent(row[1]["pearson"]),
+        "Spearman by sentence-transformers": lambda row: percent(
+            row[1]["sentence_transformers_spearman"]
         ),
-        rows,
+    }
+    return table(figures.items(), columns)
+
+
+def retrieval_table(entries: Figures) -> str:
+    """Measures on each collection, BM25's and published ones."""
+    published = {row.name: row.scores for row in read_suite("retrieval-small").published}
+    columns: Columns = {
+        "collection": lambda row: row[0],
+        "queries": lambda row: row[1]["queries"],
+        "nDCG@10": lambda row: percent(row[1]["measures"]["nDCG@10"]),
+        "95 % interval": lambda row: percent_interval(row[1]["interval"]),
+        "BM25": lambda row: number(published["BM25"].get(row[0])),
+        "published": lambda row: number(published["all-MiniLM-L6-v2"].get(row[0])),
+        "AP": lambda row: percent(row[1]["measures"]["AP"]),
+        "RR@10": lambda row: percent(row[1]["measures"]["RR@10"]),
+        "R@100": lambda row: percent(row[1]["measures"]["R@100"]),
+        "seconds": lambda row: row[1]["seconds"],
+    }
+    model = next(iter(entries.values()))["model"]
+    return (
+        f"{table(entries.items(), columns)}\n\n{model}, exact search, times 100; seconds with "
+        "encoding. BM25 is a plain run (k1 0.9, b 0.4, English stop words, Snowball stems) by "
+        "nDCG@10, published is MTEB's figure for this model."
     )
 
+
+def post_processing_table(entries: Figures) -> str:
+    """Scores and spaces of each model by pooling and post-processor."""
+
+    def score(name: str, similarity: str) -> Callable[[Any], object]:
+        return lambda row: number(row[1]["spearman"][name][similarity])
+
+    columns: Columns = {
+        "pooling": lambda row: row[0][1],
+        "post-processing": lambda row: POSTPROCESSORS[row[0][2]],
+        "STS-B, cosine or normalized": score("stsb", "cosine"),
+        "STS-B, dot, not normalized": score("stsb", "dot"),
+        "STS-B, Euclidean, not normalized": score("stsb", "euclidean"),
+        "SICK, cosine": score("sick", "cosine"),
+        "cosine of random pairs": lambda row: number(row[1]["random_cosine"], 3),
+        "IsoScore": lambda row: number(row[1]["isoscore"], 3),
+        "effective rank": lambda row: number(row[1]["effective_rank"], 1),
+    }
+    rows = [(key.split(":"), figures) for key, figures in entries.items()]
+    return "\n\n".join(
+        f"{model}:\n\n{table((row for row in rows if row[0][0] == model), columns)}"
+        for model in dict.fromkeys(names[0] for names, _ in rows)
+    )
+
+
+def isotropy_table(entries: Figures) -> str:
+    """Length and position of vectors against frequency, before and after normalization."""
+    after = " after normalization"
+    columns: Columns = {
+        "model": lambda row: row[0].partition(":")[0],
+        "corpus": lambda row: row[0].partition(":")[2],
+        "vectors of": lambda row: row[1],
+        "count": lambda row: f"{row[2][row[1]]['items']:,}",
+        "length with frequency": lambda row: number(row[2][row[1]]["norm"]),
+        "distance from the center with frequency": lambda row: number(row[2][row[1]]["center"]),
+        "the same, normalized": lambda row: number(row[2][f"{row[1]}{after}"]["center"]),
+    }
+    rows = [
+        (key, name, figures["frequency"])
+        for key, figures in entries.items()
+        for name in figures["frequency"]
+        if not name.endswith(after)
+    ]
+    return table(rows, columns)
+
+
+def diagnosis_table(entries: Figures) -> str:
+    """The label-free choice against the labeled one."""
+
+    def loss(choice: str) -> Callable[[Any], object]:
+        return lambda row: number(row[1]["labeled"]["best"] - row[1]["labeled"][choice], 1)
+
+    def named(choice: str) -> Callable[[Any], object]:
+        return lambda row: f"{row[1][choice]}: {row[1]['labeled'][choice]:.1f}"
+
+    columns: Columns = {
+        "model": lambda row: row[0].partition(":")[0],
+        "corpus": lambda row: row[0].partition(":")[2],
+        "labels": lambda row: row[1]["labels"],
+        "pairs": lambda row: row[1]["pairs"],
+        "candidates": lambda row: row[1]["candidates"],
+        "rank correlation": lambda row: number(row[1]["rank_correlation"]),
+        "best by labels": named("best"),
+        "recommended": named("recommended"),
+        "points lost": loss("recommended"),
+        "by the selected": loss("selected"),
+        "current": lambda row: number(row[1]["labeled"]["current"], 1),
+        "seconds": lambda row: number(row[1]["seconds"], 0),
+    }
+    return table(entries.items(), columns)
+
+
+# --- training
+
+
+def train_speed_table(figures: Figures) -> str:
+    """Training speed."""
+    columns: Columns = {
+        "batch": lambda row: row[0].removeprefix("batch_"),
+        "sbertkit, pairs/s": lambda row: row[1]["sbertkit_pairs_per_second"],
+        "sentence-transformers, pairs/s": lambda row: row[1][
+            "sentence_transformers_pairs_per_second"
+        ],
+        "ratio (median)": lambda row: row[1]["ratio"],
+        "sbertkit in fp32": lambda row: row[1]["sbertkit_fp32_pairs_per_second"],
+        "sentence-transformers in bf16": lambda row: row[1][
+            "sentence_transformers_bf16_pairs_per_second"
+        ],
+        "final loss, ours / theirs": lambda row: " / ".join(
+            number(row[1][f"{name}_loss"], 3) for name in ("sbertkit", "sentence_transformers")
+        ),
+    }
+    rows = [(name, row) for name, row in figures.items() if name.startswith("batch_")]
+    return (
+        f"{table(rows, columns)}\n\nMedians of {figures['runs']} alternating runs over "
+        f"{figures['rows']:,} pairs; the columns of the other precision are one run each. Final "
+        "loss: mean of the last quarter of the steps."
+    )
+
+
+def train_nli_table(entries: Figures) -> str:
+    """Scores on test sets after equal times of training."""
+
+    def runs(name: str) -> Figures:
+        return {key: one for key, one in entries.items() if key.partition(":")[0] == name}
+
+    bases = {key.removeprefix("base:"): figures for key, figures in runs("base").items()}
+    trained = {title: list(runs(name).values()) for name, title in METHODS.items() if runs(name)}
+    none = ["-"] * 3
+    rows: list[tuple[object, ...]] = [
+        (f"the base, {pooling} pooling", *none, *_scores([figures]))
+        for pooling, figures in bases.items()
+    ]
+    rows += [(title, *_effort(group), *_scores(group)) for title, group in trained.items()]
+    rows += [(title, *none, *map(number, values)) for title, values in PUBLISHED.items()]
+    header = (
+        *("encoder", "batch, peak rate, precision", "examples (epochs)", "seconds"),
+        *SETS.values(),
+    )
+    spaces = {f"the base, {name}": [figures] for name, figures in bases.items()} | trained
+    space_rows = [
+        (title, *(_spread([run["space"][name] for run in group], 3) for name in SPACE))
+        for title, group in spaces.items()
+    ]
+    return (
+        f"{markdown(header, rows)}\n\n{_base_and_data(entries)} Spearman times 100, mean ± sample "
+        "deviation over the seeds. The spaces, by the sentences of the STS-B test set:\n\n"
+        f"{markdown(('encoder', *SPACE.values()), space_rows)}"
+    )
+
+
+def pooling_table(entries: Figures) -> str:
+    """Poolings before and after training, by objective."""
+
+    def change(name: str) -> Callable[[Any], object]:
+        return lambda row: " to ".join(
+            number(side["space"][name]) for side in (row[2]["before"], row[2])
+        )
+
+    columns: Columns = {
+        "objective": lambda row: row[0],
+        "pooling": lambda row: row[1],
+        "STS-B dev before": lambda row: number(row[2]["before"]["spearman"]["stsb"]),
+        "after": lambda row: number(row[2]["spearman"]["stsb"]),
+        **{f"{title}, before to after": change(name) for name, title in SPACE.items()},
+        f"published, after ({_PUBLISHED_DATA})": lambda row: number(
+            PUBLISHED_POOLINGS.get(row[1]) if row[0] == "softmax" else None
+        ),
+    }
+    rows = [(*key.split(":"), figures) for key, figures in entries.items()]
+    efforts = {
+        objective: f"{objective}: {one['steps']:,} steps of {one['batch_size']} {one['unit']}"
+        for objective, _, one in rows
+    }
+    minutes = next(iter(entries.values()))["minutes"]
+    return (
+        f"{table(rows, columns)}\n\n{_base_and_data(entries)} Spearman times 100, one seed, about "
+        f"{minutes:g} minutes each ({'; '.join(efforts.values())}). The spaces are by the "
+        "sentences of the STS-B dev set."
+    )
+
+
+def guard_table(entries: Figures) -> str:
+    """Runs with a fault, and healthy ones."""
+    columns: Columns = {
+        "fault": lambda row: row["fault"] or "none",
+        "objective": lambda row: row["objective"],
+        "data": lambda row: row["data"],
+        "outcome": lambda row: row["reason"] if row["stopped"] else _finished(row),
+    }
+    rows = list(entries.values())
+    stopped = {
+        bad: [row["stopped"] for row in rows if bool(row["fault"]) is bad] for bad in (True, False)
+    }
+    return (
+        f"{table(rows, columns)}\n\n{sum(stopped[True])} of {len(stopped[True])} runs with a fault "
+        f"were stopped, {sum(stopped[False])} of {len(stopped[False])} healthy ones. Base "
+        f"{_base(rows[0])}; at most {rows[0]['steps']} steps of {rows[0]['batch_size']} rows."
+    )
+
+
+def resume_table(entries: Figures) -> str:
+    """Killed runs against uninterrupted ones."""
+
+    def steps(name: str) -> Callable[[Any], object]:
+        return lambda row: ", ".join(str(one[name]) for one in row[1]["interruptions"])
+
+    columns: Columns = {
+        "precision": lambda row: row[0],
+        "steps": lambda row: row[1]["steps"],
+        "killed after step": steps("killed_after_step"),
+        "resumed from step": steps("resumed_from_step"),
+        "weights that differ": lambda row: (
+            f"{row[1]['different_weights']:,} of {row[1]['weights']:,}"
+        ),
+        "largest difference": lambda row: f"{row[1]['largest_difference']:g}",
+    }
+    return table(entries.items(), columns)
+
+
+def _base_and_data(entries: Figures) -> str:
+    """The base models and the amounts of data of the entries."""
+    bases = sorted({_base(figures) for figures in entries.values()})
+    rows = sorted({figures["rows"] for figures in entries.values()})
+    return f"Base {'; '.join(bases)}. {' or '.join(f'{n:,}' for n in rows)} rows of data."
+
+
+def _base(figures: Figures) -> str:
+    note = BASES.get(figures["base"])
+    return figures["base"] if note is None else f"{figures['base']}: {note}"
+
+
+def _effort(runs: Sequence[Figures]) -> tuple[str, str, str]:
+    """Settings, examples seen and seconds of the runs of a method."""
+    first = runs[0]
+    seen = round(statistics.mean(run["examples_seen"] for run in runs))
+    epochs = statistics.mean(run["epochs"] for run in runs)
+    seconds = statistics.mean(run["seconds"] for run in runs)
+    count = "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
+    return (
+        f"{first['batch_size']}, {first['learning_rate']:g}, {first['precision']}; {count}",
+        f"{seen:,} {first['unit']} ({epochs:.2f})",
+        f"{seconds:.0f}",
+    )
+
+
+def _scores(runs: Sequence[Figures]) -> list[str]:
+    return [_spread([run["spearman"][name] for run in runs], 2) for name in SETS]
+
+
+def _spread(values: Sequence[float | None], places: int) -> str:
+    """Mean ± sample deviation, or the mean alone for one run."""
+    numbers = [value for value in values if value is not None]
+    if not numbers or len(numbers) < len(values):
+        return "undefined"
+    mean = f"{statistics.mean(numbers):.{places}f}"
+    return mean if len(numbers) == 1 else f"{mean} ± {statistics.stdev(numbers):.{places}f}"
+
+
+def _finished(figures: Figures) -> str:
+    cosines = figures["label_cosines"]
+    shown = ", ".join(f"{name} {value:.2f}" for name, value in cosines.items())
+    return (
+        f"finished ({figures['checks']} checks; maximum cosine of random pairs "
+        f"{figures['max_random_cosine']:.2f}; at the end {shown})"
+    )
+
+
+# --- claims about encoders
+
+
+def claims_table(results: Mapping[str, Figures]) -> str:
+    """Each claim with its verdict and figures."""
+    rows = [(claim, verdict, figures(results)) for claim, (verdict, figures) in CLAIMS.items()]
+    header = ("claim", "verdict", "figures (Spearman times 100)")
+    return f"{markdown(header, rows)}\n\n{_base_and_data(results['pooling'])}"
+
+
+def _cls_and_mean(results: Mapping[str, Figures]) -> str:
+    untrained = {pooling: results["train_nli"][f"base:{pooling}"] for pooling in ("cls", "mean")}
+    before = f"STS-B test, untrained: {_stsb(untrained)}"
+    return "; ".join([before, *_trained(results["pooling"], "cls")])
+
+
+def _eos_and_mean(results: Mapping[str, Figures]) -> str:
+    runs = results["pooling"]
+    untrained = {pooling: runs[f"softmax:{pooling}"]["before"] for pooling in ("eos", "mean")}
+    before = f"STS-B dev, untrained: {_stsb(untrained)}"
+    return "; ".join([before, *_trained(runs, "eos")])
+
+
+def _trained(runs: Figures, pooling: str) -> list[str]:
+    """A pooling and the mean after equal steps of each objective."""
+    return [
+        f"STS-B dev, after {objective} training: "
+        + _stsb({name: runs[f"{objective}:{name}"] for name in (pooling, "mean")})
+        for objective in ("softmax", "contrastive")
+    ]
+
+
+def _stsb(runs: Mapping[str, Figures]) -> str:
+    return ", ".join(f"{name} {run['spearman']['stsb']:.2f}" for name, run in runs.items())
+
+
+def _frequency(results: Mapping[str, Figures]) -> str:
+    parts = []
+    for key, figures in results["isotropy"].items():
+        found = figures["frequency"]
+        shown = ", ".join(
+            f"{name} {found[name]['norm']:+.2f} / {found[name]['center']:+.2f}"
+            for name in ("input tokens", "output tokens", "texts")
+        )
+        parts.append(f"{key.replace(':', ', ')}: {shown}")
+    return (
+        f"rank correlation of length / distance from the center with frequency: {'; '.join(parts)}"
+    )
+
+
+def _normalization(results: Mapping[str, Figures]) -> str:
+    runs = results["post_processing"]
+    parts = []
+    for model in dict.fromkeys(key.split(":")[0] for key in runs):
+        plain, layered = (runs[f"{model}:mean:{step}"] for step in ("none", "layer_norm"))
+        stsb, after = (one["spearman"]["stsb"] for one in (plain, layered))
+        parts.append(
+            f"{model}, STS-B test, mean: dot {stsb['dot']:.2f} and Euclidean "
+            f"{stsb['euclidean']:.2f} before, {stsb['cosine']:.2f} both after L2, as the cosine "
+            f"before and after; layer normalization: cosine {after['cosine']:.2f}, dot "
+            f"{after['dot']:.2f}, cosine of random pairs {plain['random_cosine']:.3f} -> "
+            f"{layered['random_cosine']:.3f}"
+        )
+    return "; ".join(parts)
+
+
+CLAIMS: dict[str, tuple[str, Callable[[Mapping[str, Figures]], str]]] = {
+    "BERT's CLS vector is poor for single sentences, mean pooling is better, and better still "
+    "once fine-tuned": (
+        "refined: on this stand-in CLS is the better untrained and after softmax training, mean is "
+        "after contrastive training, which improves both; BERT itself was not available",
+        _cls_and_mean,
+    ),
+    "Pretrained spaces are anisotropic: frequent words have short vectors near the center, "
+    "rare ones lie at the edge, so that the cosine follows word frequency": (
+        "refined: tokens do not follow it (weak correlations of either sign); texts of frequent "
+        "words do lie nearer the center in all four spaces, yet are as often longer as shorter, "
+        "and normalization does not undo it",
+        _frequency,
+    ),
+    "L2 normalization of pooled vectors removes the influence of the norm; layer normalization "
+    "stabilizes the distribution": (
+        "confirmed for dot product and Euclidean distance, which then order pairs as the cosine "
+        "does; L2 cannot change the cosine itself, and with it anisotropy; layer normalization "
+        "makes lengths equal, which does the same, and next to nothing more",
+        _normalization,
+    ),
+    "The EOS vector (as in CLIP) behaves much like mean pooling": (
+        "refuted untrained and after softmax training, where it is far below the mean; after "
+        "contrastive training it comes within a point",
+        _eos_and_mean,
+    ),
+}
+"""By the claim our verdict, and what shows the figures behind it."""
+
+CLAIMS_FROM = ("train_nli", "pooling", "isotropy", "post_processing")
 
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
     "precision": precision_table,
-    "cold": cold_table,
+    "cold_start": cold_start_table,
     "encode_memory": encode_memory_table,
-    "index_memory": memory_table,
-    "index_life": index_life_table,
+    "index_memory": index_memory_table,
+    "index_changes": index_changes_table,
     "hangs": hangs_table,
     "self_search": self_search_table,
     "sts": sts_table,
@@ -203,32 +606,36 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "post_processing": post_processing_table,
     "isotropy": isotropy_table,
     "diagnosis": diagnosis_table,
-    "train": train_table,
-    "train_nli": quality_table,
+    "train_speed": train_speed_table,
+    "train_nli": train_nli_table,
     "pooling": pooling_table,
     "guard": guard_table,
     "resume": resume_table,
 }
-"""What makes the table of a result; of one in pieces it gets the figures of each, by its key."""
+
+
+# --- the README
 
 
 def section(name: str) -> str:
-    """The generated text of one measurement."""
+    """The generated text of a measurement."""
     result = _result(name)
     if result is None:
         return "Not measured yet."
-    stale = " **The code has changed since; measure again.**" if is_stale(result) else ""
-    return f"{TABLES[name](_figures(result))}\n\n{_circumstances(result)}{stale}"
+    lines = [TABLES[name](_figures(result)), "", _circumstances(result)]
+    if is_stale(result):
+        lines[-1] += " **The code has changed since; measure again.**"
+    return "\n".join(lines)
 
 
 def claims_section() -> str:
-    """The generated text on the claims; that of the measurements behind them says the rest."""
-    results = {name: _result(name) for name in MEASUREMENTS}
+    """The generated text on the claims."""
+    results = {name: _result(name) for name in CLAIMS_FROM}
     return claims_table({name: _figures(result) for name, result in results.items() if result})
 
 
 def _result(name: str) -> dict[str, Any] | None:
-    """What a measurement wrote, if it was made."""
+    """The content of a result, if there is one."""
     path = RESULTS / f"{name}.json"
     if not path.is_file():
         return None
@@ -237,13 +644,11 @@ def _result(name: str) -> dict[str, Any] | None:
 
 
 def _figures(result: dict[str, Any]) -> Figures:
-    """The figures of a result; of one in pieces with the settings of each."""
-    if "pieces" not in result:
+    """The figures of a result; of one with entries those of each, with its settings."""
+    if "entries" not in result:
         figures: Figures = result["figures"]
         return figures
-    return {
-        key: {**piece["settings"], **piece["figures"]} for key, piece in result["pieces"].items()
-    }
+    return {key: {**one["settings"], **one["figures"]} for key, one in result["entries"].items()}
 
 
 def _circumstances(result: dict[str, Any]) -> str:
@@ -253,31 +658,32 @@ def _circumstances(result: dict[str, Any]) -> str:
         machine = one["machine"]
         features = ", ".join(machine["features"])
         versions = ", ".join(f"{name} {version}" for name, version in one["versions"].items())
-        place = (
+        text = (
             f"on {machine['cores']} cores ({machine['architecture']}: {features}), "
             f"{machine['memory_gib']} GiB, Python {machine['python']}; {versions}."
         )
-        dates.setdefault(place, []).append(one["date"])
+        dates.setdefault(text, []).append(one["date"])
     lines = []
-    for place, found in dates.items():
+    for text, found in dates.items():
         span = min(found) if min(found) == max(found) else f"{min(found)} to {max(found)}"
-        lines.append(f"Measured {span} {place}")
+        lines.append(f"Measured {span} {text}")
     return " ".join(lines)
 
 
 def main() -> None:
     """Rewrites the README, or with --check fails when it would change."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    text = README.read_text(encoding="utf-8")
-    new = text
+    old = new = README.read_text(encoding="utf-8")
     sections = {name: section(name) for name in TABLES} | {"claims": claims_section()}
     for name, generated in sections.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        new = pattern.sub(lambda found: found[1] + generated + "\n" + found[2], new)  # noqa: B023
+        begin, end = f"<!-- {name} -->\n", "<!-- end -->"
+        before, found, rest = new.partition(begin)
+        if found:
+            new = f"{before}{begin}{generated}\n{rest[rest.index(end) :]}"
     if arguments.check:
-        sys.exit("eval/README.md is not what the results say" if new != text else 0)
+        sys.exit("eval/README.md is not what the results say" if new != old else 0)
     README.write_text(new, encoding="utf-8")
 
 

@@ -5,55 +5,158 @@
 
 FOLDER holds nli/snli/train_part.jsonl.gz, nli/snli/train_part2.jsonl.gz, nli/lingnli/train.jsonl.gz
 and sts/stsb.tsv, sts12.tsv, sts13.tsv, sts14.tsv, sick.tsv. Each run is written to
-results/train_nli.json (with --ablation results/pooling.json) when it is done; the next call goes on
-with those that are missing or were made with other code or settings.
+results/train_nli.json (with --ablation results/pooling.json) as an entry; the next call runs those
+that are missing or were measured with other code or settings.
 
-Equal time: some steps that do not count measure the speed, then a fresh run trains for as many
-steps as fit into the minutes, so that its learning rate falls to zero within them. Seconds are
-those from the first step to the last, without loading, checkpoints and the guard's looks. No run
-sees a dev set, and the test sets choose nothing. Nothing else should run on the cores.
+Equal time: a calibration run measures the speed, then a new run trains for as many steps as fit
+into the minutes, so that its learning rate falls to zero within them. Seconds are from the first
+step to the last, without loading, checkpoints and the guard's checks. No run uses a dev set, and
+the test sets choose nothing. Nothing else should run meanwhile.
 """
 
-import argparse
 import logging
 import shutil
 import sys
 import tempfile
-from dataclasses import replace
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import transformers
-from nli_runs import (
-    FILES,
-    METHODS,
-    OWN_CODE,
-    PEER_CODE,
-    SETS,
-    Method,
-    scores,
-    steps_within,
-    summary,
-)
-from recording import RESULTS, Pieces, data_folder
+from peer_training import RANKING, SOFTMAX, PeerRecipe, Trained, train_peer
+from recording import RESULTS, WEIGHTS, Entries, Figures, arguments_of, data_folder
 
-from sbertkit import Encoder
+from sbertkit import Encoder, TrainConfig, evaluate_sts, train_nli
 from sbertkit.data.nli import NliSet, read_nli
+from sbertkit.data.sts import read_sts
+from sbertkit.metrics import effective_rank, mean_random_cosine, uniformity
 from sbertkit.training.series import ABLATED_POOLINGS
 
 SEEDS = (1, 2, 3)
 BASE_POOLINGS = ("mean", "cls")
 ABLATED_OBJECTIVES = ("softmax", "contrastive")
+FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
+SETS = ("stsb", "sts12", "sts13", "sts14", "sick")
+
+OUR_SOURCES = [*WEIGHTS, "eval/train_nli.py"]
+PEER_SOURCES = ["eval/train_nli.py", "eval/peer_training.py"]
+
+_SHORT = 0.2
+"""Share of the calibration steps in the shorter calibration run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A training method.
+
+    Attributes:
+        unit: Unit of examples.
+        calibration: Steps that measure its speed; sbertkit needs more of them, since its batches of
+            similar lengths differ in cost.
+        objective: sbertkit's objective; None if the peer trains.
+        peer: The peer's recipe, if it trains.
+        pooling: Pooling of sbertkit's runs.
+    """
+
+    unit: str
+    calibration: int
+    objective: str | None = None
+    peer: PeerRecipe | None = None
+    pooling: str = "mean"
+
+    def train(self, base: Path, data: NliSet, folder: Path, *, steps: int, seed: int) -> Trained:
+        """Trains the base and saves it in the folder."""
+        if self.peer is not None:
+            return train_peer(base, data, folder, recipe=self.peer, steps=steps, seed=seed)
+        config = TrainConfig(max_steps=steps, seed=seed, device="cpu")
+        objective = str(self.objective)
+        result = train_nli(
+            base, data, folder, pooling=self.pooling, objective=objective, config=config
+        )
+        record = result.record
+        return Trained(
+            record["seconds"],
+            result.steps,
+            record["examples"],
+            config.batch_size,
+            record["settings"]["learning_rate"],
+            record["settings"]["precision"],
+            record["max_tokens"],
+        )
+
+
+METHODS = {
+    "softmax": Method("pairs", 80, objective="softmax"),
+    "contrastive": Method("triplets", 80, objective="contrastive"),
+    "peer-softmax": Method("pairs", 60, peer=SOFTMAX),
+    "peer-ranking": Method("triplets", 15, peer=RANKING),
+    "peer-softmax-bf16": Method("pairs", 60, peer=replace(SOFTMAX, bf16=True)),
+    "peer-ranking-bf16": Method("triplets", 15, peer=replace(RANKING, bf16=True)),
+}
+
+
+def steps_within(minutes: float, method: Method, base: Path, data: NliSet, *, seed: int) -> int:
+    """How many steps fit into the minutes, by the speed of calibration runs.
+
+    A long run minus a short one, since the first steps of a run cost more than the others.
+    """
+    counts = max(1, round(_SHORT * method.calibration)), method.calibration
+    seconds = []
+    for steps in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            tried = method.train(base, data, Path(folder) / "model", steps=steps, seed=seed)
+        seconds.append(tried.seconds)
+    each = max(seconds[1] - seconds[0], 0.5 * seconds[1]) / (counts[1] - counts[0])
+    start = max(0.0, seconds[1] - each * counts[1])
+    return max(1, round((60 * minutes - start) / each))
+
+
+def summary(method: Method, trained: Trained) -> Figures:
+    """The figures of a run."""
+    epochs = trained.steps / -(-trained.examples // trained.batch_size)
+    return {
+        **trained._asdict(),
+        "seconds": round(trained.seconds, 1),
+        "unit": method.unit,
+        "examples_seen": round(epochs * trained.examples),
+        "epochs": round(epochs, 3),
+    }
+
+
+def scores(encoder: Encoder, folder: Path, sets: Sequence[str], split: str) -> Figures:
+    """Spearman times 100 on STS sets, and the space of the sentences of the first one.
+
+    Args:
+        encoder: An encoder with vectors of unit length.
+        folder: Folder of the files of the sets.
+        sets: Names of the sets.
+        split: Split of each set.
+    """
+    spearman = {}
+    for name in sets:
+        value = evaluate_sts(encoder, folder / f"{name}.tsv", split=split).spearman
+        spearman[name] = None if value is None else round(100 * value, 2)
+    pairs = read_sts(folder / f"{sets[0]}.tsv", split=split).pairs
+    sentences = dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second))
+    vectors = encoder.encode(list(sentences))
+    measures = {
+        "random_cosine": mean_random_cosine(vectors),
+        "uniformity": uniformity(vectors),
+        "effective_rank": effective_rank(vectors),
+    }
+    space = {name: None if value is None else round(value, 4) for name, value in measures.items()}
+    return {"spearman": spearman, "space": space}
 
 
 class Measurement:
-    """Runs from one base on one data set, and where their results go.
+    """Runs from one base on one data set.
 
     Args:
-        arguments: Of the command line.
+        arguments: The arguments of the command line.
     """
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
+    def __init__(self, arguments: Namespace) -> None:
         root = data_folder("nli/snli/train_part.jsonl.gz")
         data = read_nli([root / "nli" / f"{name}.jsonl.gz" for name in FILES])
         self._data = NliSet(data.pairs[: arguments.rows], data.sources)
@@ -61,10 +164,10 @@ class Measurement:
         self._base: Path = arguments.base
         self._keep: Path | None = arguments.keep
         self._calibration: int | None = arguments.calibration
-        # Made at once, since the hashes are to be those of the code that is loaded now.
-        self._own = Pieces("train_nli", OWN_CODE, arguments.results)
-        self._peers = Pieces("train_nli", PEER_CODE, arguments.results)
-        self._poolings = Pieces("pooling", OWN_CODE, arguments.results)
+        # Opened now, since the hashes are those of the code that is loaded.
+        self._ours = Entries("train_nli", OUR_SOURCES, arguments.results)
+        self._peers = Entries("train_nli", PEER_SOURCES, arguments.results)
+        self._poolings = Entries("pooling", OUR_SOURCES, arguments.results)
         self._settings = {
             "base": self._base.resolve().name,
             "fingerprint": self._load("mean").fingerprint,
@@ -73,45 +176,45 @@ class Measurement:
 
     def base(self, pooling: str) -> None:
         """The untrained base, on the test sets."""
-        key = f"base:{pooling}"
-        if self._own.known(key, self._settings) is None:
-            figures = scores(self._load(pooling), self._sts, SETS, "test")
-            _show(key, figures)
-            self._own.add(key, self._settings, figures)
+
+        def measure() -> Figures:
+            return scores(self._load(pooling), self._sts, SETS, "test")
+
+        self._ours.measure(f"base:{pooling}", self._settings, measure)
 
     def run(self, name: str, seed: int, minutes: float) -> None:
         """A method with a seed, on the test sets."""
-        method = METHODS[name]
-        pieces = self._own if method.peer is None else self._peers
-        settings = {**self._settings, "minutes": minutes}
-        key = f"{name}:{seed}"
-        if pieces.known(key, settings) is not None:
-            return
-        steps = self._steps_within(minutes, method, seed)
-        print(f"{key}: {steps} steps in {minutes:g} minutes", flush=True)
-        figures = self._train(key, method, SETS, split="test", steps=steps, seed=seed)
-        pieces.add(key, settings, figures)
+        method, key = METHODS[name], f"{name}:{seed}"
+        entries = self._ours if method.peer is None else self._peers
+
+        def measure() -> Figures:
+            steps = self._steps_within(minutes, method, seed)
+            print(f"{key}: {steps} steps in {minutes:g} minutes", flush=True)
+            return self._train(key, method, SETS, split="test", steps=steps, seed=seed)
+
+        entries.measure(key, {**self._settings, "minutes": minutes}, measure)
 
     def ablate(self, objective: str, pooling: str, minutes: float) -> None:
         """An objective with a pooling, on STS-B dev before and after; poolings do equal steps."""
-        pieces = self._poolings
         settings = {**self._settings, "minutes": minutes}
         key = f"{objective}:{pooling}"
-        if pieces.known(key, settings) is not None:
-            return
         method = replace(METHODS[objective], pooling=pooling)
-        others = (pieces.known(f"{objective}:{other}", settings) for other in ABLATED_POOLINGS)
-        steps = next((other["steps"] for other in others if other is not None), None)
-        if steps is None:
-            steps = self._steps_within(minutes, method, SEEDS[0])
-        before = scores(self._load(pooling), self._sts, SETS[:1], "dev")
-        _show(f"{key} before", before)
-        after = self._train(key, method, SETS[:1], split="dev", steps=steps, seed=SEEDS[0])
-        pieces.add(key, settings, {**after, "before": before})
+
+        def measure() -> Figures:
+            names = (f"{objective}:{other}" for other in ABLATED_POOLINGS)
+            others = (self._poolings.known(name, settings) for name in names)
+            steps = next((other["steps"] for other in others if other is not None), None)
+            if steps is None:
+                steps = self._steps_within(minutes, method, SEEDS[0])
+            before = scores(self._load(pooling), self._sts, SETS[:1], "dev")
+            after = self._train(key, method, SETS[:1], split="dev", steps=steps, seed=SEEDS[0])
+            return {**after, "before": before}
+
+        self._poolings.measure(key, settings, measure)
 
     def _train(
         self, key: str, method: Method, sets: tuple[str, ...], *, split: str, steps: int, seed: int
-    ) -> dict[str, Any]:
+    ) -> Figures:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "model"
             trained = method.train(self._base, self._data, folder, steps=steps, seed=seed)
@@ -121,7 +224,6 @@ class Measurement:
                 kept = self._keep / key.replace(":", "-")
                 shutil.rmtree(kept, ignore_errors=True)
                 shutil.copytree(folder, kept)
-        _show(key, figures)
         return figures
 
     def _steps_within(self, minutes: float, method: Method, seed: int) -> int:
@@ -133,53 +235,48 @@ class Measurement:
         return Encoder.load(self._base, pooling=pooling, normalize=True, device="cpu")
 
 
-def _show(key: str, figures: dict[str, Any]) -> None:
-    trained = {name: figures[name] for name in ("steps", "seconds", "seen") if name in figures}
-    print(f"{key}: {trained or ''} {figures['spearman']} {figures['space']}", flush=True)
-
-
 def keys() -> list[str]:
-    """All pieces in their order: a whole comparison with the first seed before the next."""
+    """All entries in their order: the whole comparison for one seed before the next."""
     runs = [
         f"{name}:{seed}"
         for seed in SEEDS
         for name, method in METHODS.items()
-        # bf16 is not what users of the peer get: once, to tell how much is due to it.
+        # bf16 is not the peer's default: measured once, to show its share.
         if seed == SEEDS[0] or method.peer is None or not method.peer.bf16
     ]
     return [*(f"base:{pooling}" for pooling in BASE_POOLINGS), *runs]
 
 
 def ablation_keys() -> list[str]:
-    """All pieces of the ablation in their order."""
+    """All entries of the ablation in their order."""
     return [f"{name}:{pooling}" for name in ABLATED_OBJECTIVES for pooling in ABLATED_POOLINGS]
 
 
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Measures the missing entries."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--base", type=Path, required=True, help="a plain model folder")
     parser.add_argument(
-        "--only", nargs="+", help="pieces, such as softmax:1, base:cls or softmax:max"
+        "--only", nargs="+", help="entries, such as softmax:1, base:cls or softmax:max"
     )
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--ablation", action="store_true", help="poolings in the place of methods")
+    parser.add_argument(
+        "--ablation", action="store_true", help="compare poolings instead of methods"
+    )
     parser.add_argument("--ablation-minutes", type=float, default=3.0)
-    parser.add_argument("--keep", type=Path, help="where trained models are left")
-    parser.add_argument("--rows", type=int, help="only so many rows, to try the script")
+    parser.add_argument("--keep", type=Path, help="folder in which trained models are kept")
+    parser.add_argument("--rows", type=int, help="use only the first rows, to try the script")
     parser.add_argument("--calibration", type=int, help="fewer steps that measure the speed")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    there = ablation_keys() if arguments.ablation else keys()
-    unknown = set(arguments.only or ()) - set(there)
+    known = ablation_keys() if arguments.ablation else keys()
+    unknown = set(arguments.only or ()) - set(known)
     if unknown:
-        sys.exit(f"--only: expected of {' '.join(there)}, found {' '.join(sorted(unknown))}")
+        sys.exit(f"--only: expected of {' '.join(known)}, found {' '.join(sorted(unknown))}")
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
     measurement = Measurement(arguments)
-    for key in arguments.only or there:
+    for key in arguments.only or known:
         name, _, number = key.partition(":")
         if arguments.ablation:
             measurement.ablate(name, number, arguments.ablation_minutes)

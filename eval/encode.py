@@ -1,22 +1,25 @@
 """Encoding speed against other ways to run the same model, alternating in one run.
 
-    SBERTKIT_DATA=FOLDER python eval/bench_encode.py [--runs 5]
+    SBERTKIT_DATA=FOLDER python eval/encode.py [--runs 5]
 
 Short texts are 6,000 WordNet glosses of the bundled demo corpus; FOLDER holds the longer ones
 (nli/snli/dev.jsonl.gz, corpora/en_reuters_bodies.txt.gz), without it only the short are measured.
 The peers are sentence-transformers, with its defaults and in bf16, in this process; fastembed and
 onnxruntime as one writes it by hand in processes and an environment of their own (peers/). Each
-length is written to results/encode.json. Nothing else should run on the cores.
+length is written to results/encode.json. Nothing else should run meanwhile.
 """
 
-import argparse
 import gzip
 import json
 import os
 import random
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -24,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from peer_processes import PeerProcess, write_peer_models
-from recording import Pieces, alternate, median_ratio
+from recording import ROOT, Entries, Figures, alternate, arguments_of, median_ratio
 from sentence_transformers import SentenceTransformer
+from transformers import AutoModel
 
 from sbertkit import Encoder
 from sbertkit.arrays import Vectors
@@ -45,13 +48,14 @@ OURS: dict[str, dict[str, Any]] = {
     "sbertkit, onnxruntime, int8": {"backend": "onnx", "precision": "int8"},
 }
 BASE = "sentence-transformers, fp32"
-MEASURED = [
+SOURCES = [
     "sbertkit/encoder",
-    "eval/bench_encode.py",
-    "eval/peer_processes.py",
+    "eval/encode.py",
     "eval/peers/worker.py",
     "eval/peers/requirements.txt",
 ]
+PEERS = ROOT / "eval" / "peers"
+ENVIRONMENT = ROOT / "eval" / ".peers-venv"
 
 
 class System(NamedTuple):
@@ -62,20 +66,20 @@ class System(NamedTuple):
 
 
 def short() -> list[str]:
-    """Glosses, about 18 tokens each."""
+    """Glosses of about 18 tokens."""
     glosses = [found.document.text for found in read_corpus(demo_corpus())]
     return random.Random(0).sample(glosses, 6_000)
 
 
 def medium(root: Path) -> list[str]:
-    """Premises that differ."""
+    """Distinct premises."""
     with gzip.open(root / "nli/snli/dev.jsonl.gz", "rt", encoding="utf-8") as lines:
         premises = list(dict.fromkeys(json.loads(line)["premise"] for line in lines))
     return random.Random(0).sample(premises, 3_000)
 
 
 def long(root: Path) -> list[str]:
-    """News that the limit of 256 tokens cuts."""
+    """News that are truncated at the limit of 256 tokens."""
     bodies = [one.document.text for one in read_corpus(root / "corpora/en_reuters_bodies.txt.gz")]
     chosen = [text for text in bodies if len(text.split()) > 256]
     return random.Random(0).sample(chosen, 200)
@@ -93,7 +97,7 @@ def of_function(encode: Callable[[list[str]], Any], texts: list[str]) -> System:
 
 
 def systems(texts: list[str], folder: Path, stack: ExitStack) -> dict[str, System]:
-    """All systems by name, the one that the others are compared with first."""
+    """All systems by name, the baseline first."""
     source = resolve_model(BUNDLED_NAME)
     found = {}
     for name, dtype in ((BASE, torch.float32), ("sentence-transformers, bf16", torch.bfloat16)):
@@ -114,7 +118,116 @@ def systems(texts: list[str], folder: Path, stack: ExitStack) -> dict[str, Syste
     return found
 
 
-def measure(texts: list[str], runs: int) -> dict[str, Any]:
+def peer_python() -> Path:
+    """The interpreter of the peers' environment, which is created if it is missing."""
+    python = ENVIRONMENT / "bin" / "python"
+    wanted = (PEERS / "requirements.txt").read_text(encoding="utf-8")
+    made = ENVIRONMENT / "requirements.txt"
+    if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "-r"]
+        subprocess.run([*install, str(PEERS / "requirements.txt")], check=True)
+        made.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def write_peer_models(source: Path, folder: Path) -> dict[str, Path]:
+    """Folders with the encoder as model.onnx, as peers publish it: ``fp32`` and ``int8``."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    folders = {precision: folder / precision for precision in ("fp32", "int8")}
+    model = AutoModel.from_pretrained(source).eval()
+    given = {
+        name: torch.ones((2, 8), dtype=torch.long)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    }
+    for place in folders.values():
+        place.mkdir(parents=True)
+        for name in ("config.json", "tokenizer.json", "special_tokens_map.json"):
+            if (source / name).is_file():
+                shutil.copy(source / name, place / name)
+        content = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+        content |= {"model_max_length": 256, "max_length": 256}
+        (place / "tokenizer_config.json").write_text(json.dumps(content), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            _Tokens(model),
+            tuple(given.values()),
+            str(folders["fp32"] / "model.onnx"),
+            input_names=list(given),
+            output_names=["last_hidden_state"],
+            dynamic_axes={
+                name: {0: "texts", 1: "tokens"} for name in (*given, "last_hidden_state")
+            },
+            opset_version=17,
+            dynamo=False,
+        )
+    quantize_dynamic(folders["fp32"] / "model.onnx", folders["int8"] / "model.onnx")
+    return folders
+
+
+class _Tokens(torch.nn.Module):
+    """The token vectors only."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self._model = model
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
+    ) -> torch.Tensor:
+        """(B, T, dim)."""
+        output: torch.Tensor = self._model(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        ).last_hidden_state
+        return output
+
+
+class PeerProcess:
+    """A peer in its own process and environment that encodes the same texts on request.
+
+    Args:
+        system: ``fastembed`` or ``onnxruntime``.
+        model: A folder of `write_peer_models`.
+        texts: The texts.
+        folder: Folder for exchanged files.
+    """
+
+    def __init__(self, system: str, model: Path, texts: list[str], folder: Path) -> None:
+        place = folder / f"{system}-{model.name}.json"
+        place.write_text(json.dumps(texts), encoding="utf-8")
+        self._vectors = place.with_suffix(".npy")
+        self._process = subprocess.Popen(
+            [peer_python(), PEERS / "worker.py", system, model, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._orders: Any = self._process.stdin
+        self._answers: Any = self._process.stdout
+
+    def seconds(self, save: str = "") -> float:
+        """The seconds of encoding all texts, without loading."""
+        print(save, file=self._orders, flush=True)
+        return float(self._answers.readline())
+
+    def vectors(self) -> Vectors:
+        """The vectors (n, dim)."""
+        self.seconds(str(self._vectors))
+        self.seconds()  # when this one is done, the file is written
+        vectors: Vectors = np.load(self._vectors)
+        return vectors
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._orders.close()
+        self._answers.close()
+        self._process.wait(timeout=60)
+
+
+def measure(texts: list[str], runs: int) -> Figures:
     """All systems on some texts."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         found = systems(texts, Path(folder), stack)
@@ -128,7 +241,7 @@ def measure(texts: list[str], runs: int) -> dict[str, Any]:
             figures[name] = {
                 "sentences_per_second": round(len(texts) / statistics.median(seconds[name]), 1),
                 "ratio": round(median_ratio(seconds[BASE], seconds[name]), 3),
-                "least_cosine": float((vectors * expected).sum(axis=1).min()),
+                "min_cosine": float((vectors * expected).sum(axis=1).min()),
                 "largest_difference": float(np.abs(vectors - expected).max()),
                 "seconds": [round(second, 3) for second in seconds[name]],
             }
@@ -138,22 +251,17 @@ def measure(texts: list[str], runs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Measures the missing lengths."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     lengths: dict[str, Callable[[], list[str]]] = {"short": short}
     if root := os.environ.get("SBERTKIT_DATA"):
         lengths |= {"medium": lambda: medium(Path(root)), "long": lambda: long(Path(root))}
-    pieces = Pieces("encode", MEASURED)
+    entries = Entries("encode", SOURCES)
     settings = {"model": BUNDLED_NAME, "runs": arguments.runs}
     for name, texts in lengths.items():
-        if pieces.known(name, settings) is None:
-            figures = measure(texts(), arguments.runs)
-            print(name, figures, flush=True)
-            pieces.add(name, settings, figures)
+        entries.measure(name, settings, lambda texts=texts: measure(texts(), arguments.runs))  # type: ignore[misc]
 
 
 if __name__ == "__main__":

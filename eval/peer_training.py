@@ -1,4 +1,4 @@
-"""NLI training by sentence-transformers' own trainer, with the settings of its documentation."""
+"""NLI training by sentence-transformers' trainer, for the measurements that compare with it."""
 
 import time
 from collections import defaultdict
@@ -26,9 +26,9 @@ class PeerRecipe:
 
     Attributes:
         loss: ``softmax`` (SoftmaxLoss) or ``ranking`` (MultipleNegativesRankingLoss).
-        batch_size: Pairs or triplets a batch.
+        batch_size: Pairs or triplets per batch.
         learning_rate: Peak; it rises over a tenth of the run and falls to zero.
-        bf16: Whether it is told to train in bf16; by default it trains in fp32.
+        bf16: Whether it trains in bf16; its default is fp32.
     """
 
     loss: str
@@ -38,7 +38,7 @@ class PeerRecipe:
 
     @property
     def precision(self) -> str:
-        """Of its products."""
+        """Precision of matrix products."""
         return "bf16" if self.bf16 else "fp32"
 
 
@@ -52,16 +52,16 @@ leaves the learning rate at the trainer's default and keeps equal texts out of a
 
 
 class Trained(NamedTuple):
-    """What a run has come to.
+    """A finished run.
 
     Attributes:
-        seconds: From the first step to the last.
+        seconds: Seconds from the first step to the last.
         steps: Optimizer steps.
-        examples: Pairs or triplets in one pass over the data.
-        batch_size: Of them in a batch.
-        learning_rate: Peak.
+        examples: Pairs or triplets per epoch.
+        batch_size: Pairs or triplets per batch.
+        learning_rate: Peak learning rate.
         precision: ``fp32`` or ``bf16``.
-        max_tokens: Where texts were cut.
+        max_tokens: Token limit at which texts are truncated.
     """
 
     seconds: float
@@ -76,8 +76,8 @@ class Trained(NamedTuple):
 def train_peer(
     base: Path, data: NliSet, folder: Path, *, recipe: PeerRecipe, steps: int, seed: int
 ) -> Trained:
-    """Trains the base with mean pooling, its default for a plain encoder, and saves it."""
-    transformers.set_seed(seed)  # or else the head is made before the trainer sets its seed
+    """Trains the base with mean pooling, the default for a plain encoder, and saves it."""
+    transformers.set_seed(seed)  # the head is made before the trainer sets its seed
     model = SentenceTransformer(str(base), device="cpu")
     if recipe.loss == "softmax":
         columns: dict[str, list[Any]] = {
@@ -125,9 +125,9 @@ def train_peer(
 
 
 def triplets(data: NliSet) -> dict[str, list[Any]]:
-    """Premise, entailment and contradiction: one row an entailment whose premise has both.
+    """Premise, entailment and contradiction: one row per entailment whose premise has both.
 
-    The contradictions of a premise are dealt out to its entailments in turn.
+    The contradictions of a premise are assigned to its entailments in turn.
     """
     entailed: dict[str, dict[str, None]] = defaultdict(dict)  # as ordered sets
     contradicted: dict[str, dict[str, None]] = defaultdict(dict)
@@ -149,7 +149,7 @@ def triplets(data: NliSet) -> dict[str, list[Any]]:
 
 
 class _Clock(transformers.TrainerCallback):
-    """Seconds from the first step to the end of the last, as sbertkit counts its own."""
+    """Seconds from the first step to the end of the last, as sbertkit counts them."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,12 +1,11 @@
 """One query from the shell, against a script with sentence-transformers and faiss.
 
-python eval/bench_cold.py [--runs 7]
+python eval/cold_start.py [--runs 7]
 
-The corpus is that of the demo. The script is what one would write by hand: it loads the model,
-stored vectors and texts, and searches.
+The corpus is that of the demo. The script is the obvious one: it loads the model, stored vectors
+and texts, and searches.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -14,12 +13,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recording import alternate, median_ratio, record
+from recording import alternate, arguments_of, median_ratio, record
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
 
+SOURCES = [
+    *("sbertkit/encoder", "sbertkit/index", "sbertkit/retrieval"),
+    *("sbertkit/cli/app.py", "sbertkit/cli/search.py", "eval/cold_start.py"),
+]
 QUERY = "fear of being trapped in a small closed room"
 PEER = """
 import json, sys
@@ -46,7 +49,7 @@ _, status, usage = os.wait4(process.pid, 0)
 seconds = time.perf_counter() - started
 print(json.dumps([seconds, usage.ru_maxrss, os.waitstatus_to_exitcode(status), output]))
 """
-"""From a small process, since the peak memory of a child counts that of its parent at the start."""
+"""Run in a small process, since the peak memory of a child includes its parent's at the start."""
 
 
 class Command:
@@ -85,7 +88,7 @@ def write_peer_index(index: SearchIndex, folder: Path) -> None:
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--runs", type=int, default=7)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -117,13 +120,7 @@ def main() -> None:
         },
     }
     print(json.dumps(figures, indent=2))
-    measured = [
-        "sbertkit/encoder",
-        "sbertkit/index",
-        "sbertkit/retrieval",
-    ]
-    shell = ["sbertkit/cli/app.py", "sbertkit/cli/search.py"]
-    record("cold", [*measured, *shell, "eval/bench_cold.py"], figures)
+    record("cold_start", SOURCES, figures)
 
 
 if __name__ == "__main__":

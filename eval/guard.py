@@ -1,22 +1,20 @@
-"""Whether the guard stops runs that are made to go wrong, and lets healthy ones alone.
+"""Whether the guard stops runs with a fault, and only those.
 
-    SBERTKIT_DATA=FOLDER python eval/guard_runs.py [--base MODEL] [--only CASE ...]
+    SBERTKIT_DATA=FOLDER python eval/guard.py [--base MODEL] [--only CASE ...]
 
-FOLDER holds nli/<set>/train.jsonl.gz and nli/snli/train_part.jsonl.gz. Each run is written to
-results/guard.json when it is done; the next call goes on with those that are missing or were made
-with other code or settings. The reasons are recorded as they were given, but for paths.
+FOLDER holds nli/<set>/train.jsonl.gz and nli/snli/train_part.jsonl.gz. Each run is an entry of
+results/guard.json; the next call runs those that are missing or were measured with other code or
+settings. Reasons are recorded as given, except for paths.
 """
 
-import argparse
 import logging
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import transformers
-from measured import GUARD
-from recording import RESULTS, Pieces, data_folder
+from recording import RESULTS, WEIGHTS, Entries, Figures, arguments_of, data_folder
 
 from sbertkit import TrainConfig, TrainingStopped, train_nli
 from sbertkit.data.nli import NLI_LABELS, NliSet, read_nli
@@ -30,18 +28,18 @@ class Case:
     """A run.
 
     Attributes:
-        data: Its file below nli/.
-        objective: What it optimizes.
-        learning_rate: Peak; None for the objective's own.
-        swapped: Whether entailment and contradiction are exchanged in the data.
-        wrong: What is wrong with it; None for a healthy run.
+        data: The file in nli/.
+        objective: The training objective.
+        learning_rate: Peak learning rate; None for the objective's default.
+        swapped: Whether entailment and contradiction are swapped in the data.
+        fault: The fault; None for a healthy run.
     """
 
     data: str
     objective: str
     learning_rate: float | None = None
     swapped: bool = False
-    wrong: str | None = None
+    fault: str | None = None
 
 
 _COLLAPSE = "learning rate of 0.005"
@@ -49,12 +47,12 @@ _INFINITE = "learning rate of 1,000"
 _SWAPPED = "entailment and contradiction swapped"
 
 CASES = {
-    "collapse-softmax": Case("snli/train_part", "softmax", 5e-3, wrong=_COLLAPSE),
-    "collapse-contrastive": Case("lingnli/train", "contrastive", 5e-3, wrong=_COLLAPSE),
-    "nan-softmax": Case("snli/train_part", "softmax", 1e3, wrong=_INFINITE),
-    "nan-contrastive": Case("lingnli/train", "contrastive", 1e3, wrong=_INFINITE),
-    "swapped-softmax": Case("snli/train_part", "softmax", swapped=True, wrong=_SWAPPED),
-    "swapped-contrastive": Case("snli/train_part", "contrastive", swapped=True, wrong=_SWAPPED),
+    "collapse-softmax": Case("snli/train_part", "softmax", 5e-3, fault=_COLLAPSE),
+    "collapse-contrastive": Case("lingnli/train", "contrastive", 5e-3, fault=_COLLAPSE),
+    "nan-softmax": Case("snli/train_part", "softmax", 1e3, fault=_INFINITE),
+    "nan-contrastive": Case("lingnli/train", "contrastive", 1e3, fault=_INFINITE),
+    "swapped-softmax": Case("snli/train_part", "softmax", swapped=True, fault=_SWAPPED),
+    "swapped-contrastive": Case("snli/train_part", "contrastive", swapped=True, fault=_SWAPPED),
     "healthy-snli": Case("snli/train_part", "softmax"),
     "healthy-lingnli": Case("lingnli/train", "contrastive"),
     "healthy-new_protocols": Case("new_protocols/train", "softmax"),
@@ -63,8 +61,8 @@ CASES = {
 }
 
 
-def run(case: Case, base: str, data: NliSet, config: TrainConfig) -> dict[str, Any]:
-    """What came of a case: the guard's reason, or how near the run came to it."""
+def run(case: Case, base: str, data: NliSet, config: TrainConfig) -> Figures:
+    """The outcome of a case: the guard's reason, or how close the run came to its bounds."""
     if case.swapped:
         pairs = tuple(pair._replace(label=_LAST_LABEL - pair.label) for pair in data.pairs)
         data = NliSet(pairs, ())
@@ -79,8 +77,8 @@ def run(case: Case, base: str, data: NliSet, config: TrainConfig) -> dict[str, A
         "stopped": False,
         "reason": None,
         "steps": result.steps,
-        "looks": len(cosines),
-        "highest_random_cosine": round(max(cosines), 4),
+        "checks": len(cosines),
+        "max_random_cosine": round(max(cosines), 4),
         "label_cosines": {
             name: round(value, 4) for name, value in result.after.label_cosines.items()
         },
@@ -88,10 +86,8 @@ def run(case: Case, base: str, data: NliSet, config: TrainConfig) -> dict[str, A
 
 
 def main() -> None:
-    """Runs what is missing, prints and records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Runs the missing cases."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--base", default=BUNDLED_NAME)
     parser.add_argument("--only", nargs="+", choices=CASES, metavar="CASE", default=list(CASES))
     parser.add_argument("--steps", type=int, default=120)
@@ -102,17 +98,16 @@ def main() -> None:
     root = data_folder("nli/snli/train_part.jsonl.gz") / "nli"
     logging.disable(logging.WARNING)
     transformers.utils.logging.disable_progress_bar()
-    pieces = Pieces("guard", [*GUARD, "eval/guard_runs.py"], arguments.results)
+    sources = [*WEIGHTS, "sbertkit/metrics/random_pairs.py", "eval/guard.py"]
+    entries = Entries("guard", sources, arguments.results)
     settings = {
         "base": Path(arguments.base).resolve().name,
         "steps": arguments.steps,
         "rows": arguments.rows,
         "batch_size": arguments.batch,
     }
-    for key in arguments.only:
-        if pieces.known(key, settings) is not None:
-            continue
-        case = CASES[key]
+
+    def measure(case: Case) -> Figures:
         data = read_nli(root / f"{case.data}.jsonl.gz")
         data = NliSet(data.pairs[: arguments.rows], data.sources)
         config = TrainConfig(
@@ -121,14 +116,11 @@ def main() -> None:
             learning_rate=case.learning_rate,
             device="cpu",
         )
-        figures = {
-            "data": case.data,
-            "objective": case.objective,
-            "wrong": case.wrong,
-            **run(case, arguments.base, data, config),
-        }
-        print(f"{key}: {figures['reason'] or 'not stopped'}", flush=True)
-        pieces.add(key, settings, figures)
+        known = {"data": case.data, "objective": case.objective, "fault": case.fault}
+        return {**known, **run(case, arguments.base, data, config)}
+
+    for key in arguments.only:
+        entries.measure(key, settings, partial(measure, CASES[key]))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,21 @@
 """Training speed against sentence-transformers' trainer with SoftmaxLoss and its defaults.
 
-    SBERTKIT_DATA=FOLDER python eval/bench_train.py [--rows 1600] [--runs 3] [--batches 16 64]
+    SBERTKIT_DATA=FOLDER python eval/train_speed.py [--rows 1600] [--runs 3] [--batches 16 64]
 
 FOLDER holds nli/snli/train_part.jsonl.gz. Both train all-MiniLM-L6-v2 (mean pooling, no
-normalization) for one pass over the same rows in turns, in one process. Nothing else should run on
-the cores. Ours runs with its own defaults for order, length groups, precision and optimizer; the
-guard is off, since the peer has none.
+normalization) for one epoch over the same rows in turns, in one process. sbertkit runs with its
+defaults for order, length groups, precision and optimizer, but without the guard, since the peer
+has none. Nothing else should run meanwhile.
 """
 
-import argparse
-import os
 import statistics
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import transformers
 from datasets import Dataset
-from measured import WEIGHTS
-from recording import median_ratio, record
+from recording import WEIGHTS, Figures, arguments_of, data_folder, median_ratio, record
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -33,18 +29,18 @@ from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
 
 LEARNING_RATE = 2e-5
 LAST = 0.25
-"""Share of a run over whose steps the final loss is averaged."""
+"""Share of the steps over which the final loss is averaged."""
 
 
 class Run(NamedTuple):
-    """Pairs trained on a second, and the mean loss of the last quarter."""
+    """Pairs per second, and the mean loss of the last quarter."""
 
     pairs_per_second: float
     loss: float
 
 
 def run_ours(data: NliSet, batch_size: int, precision: str) -> Run:
-    """One pass by sbertkit."""
+    """One epoch by sbertkit."""
     with tempfile.TemporaryDirectory() as folder:
         result = train_nli(
             BUNDLED_NAME,
@@ -65,7 +61,7 @@ def run_ours(data: NliSet, batch_size: int, precision: str) -> Run:
 
 
 def run_theirs(data: NliSet, batch_size: int, precision: str) -> Run:
-    """One pass by sentence-transformers with the defaults of its trainer."""
+    """One epoch by sentence-transformers with the defaults of its trainer."""
     loaded = SentenceTransformer(str(resolve_model(BUNDLED_NAME)), device="cpu")
     model = SentenceTransformer(modules=list(loaded)[:2], device="cpu")  # without normalization
     columns = {
@@ -103,20 +99,20 @@ def _last(losses_by_step: list[float]) -> float:
     return statistics.mean(losses_by_step[-max(1, int(LAST * len(losses_by_step))) :])
 
 
-def compare(data: NliSet, batch_size: int, runs: int) -> dict[str, Any]:
-    """Both in turns, and the peer once with bf16 as well."""
+def compare(data: NliSet, batch_size: int, runs: int) -> Figures:
+    """Both in turns, and each once in the other's precision."""
     ours, theirs = [], []
     for number in range(runs + 1):
         ours.append(run_ours(data, batch_size, "auto"))
         theirs.append(run_theirs(data, batch_size, "fp32"))
         print(batch_size, number, ours[-1], theirs[-1], flush=True)
-    ours, theirs = ours[1:], theirs[1:]  # the first round does not count
+    ours, theirs = ours[1:], theirs[1:]  # the first round is a warm-up
     return {
         "sbertkit_pairs_per_second": round(statistics.median(r.pairs_per_second for r in ours), 1),
         "sentence_transformers_pairs_per_second": round(
             statistics.median(r.pairs_per_second for r in theirs), 1
         ),
-        "ratio_median": round(
+        "ratio": round(
             median_ratio([r.pairs_per_second for r in ours], [r.pairs_per_second for r in theirs]),
             3,
         ),
@@ -133,23 +129,19 @@ def compare(data: NliSet, batch_size: int, runs: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments_of(__doc__)
     parser.add_argument("--rows", type=int, default=1_600)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[16, 64])
     arguments = parser.parse_args()
-    folder = os.environ.get("SBERTKIT_DATA")
-    if folder is None:
-        sys.exit("set SBERTKIT_DATA to the folder that holds nli/snli/train_part.jsonl.gz")
-    data = read_nli(Path(folder) / "nli" / "snli" / "train_part.jsonl.gz")
+    file = "nli/snli/train_part.jsonl.gz"
+    data = read_nli(data_folder(file) / file)
     data = NliSet(data.pairs[: arguments.rows], data.sources)
-    figures: dict[str, Any] = {"rows": len(data.pairs), "runs": arguments.runs}
+    figures: Figures = {"rows": len(data.pairs), "runs": arguments.runs}
     for batch_size in arguments.batches:
         figures[f"batch_{batch_size}"] = compare(data, batch_size, arguments.runs)
         print(figures[f"batch_{batch_size}"], flush=True)
-    record("train", [*WEIGHTS, "eval/bench_train.py"], figures)
+    record("train_speed", [*WEIGHTS, "eval/train_speed.py"], figures)
 
 
 if __name__ == "__main__":

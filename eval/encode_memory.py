@@ -1,11 +1,10 @@
 """Memory of `sbertkit encode` on a long file, and the file that a killed and resumed run writes.
 
-python eval/bench_memory.py [--lines 300000]
+python eval/encode_memory.py [--lines 300000]
 
-The encoder is tiny and random: what is measured is all that goes on around it.
+The encoder is tiny and random: the measurement is of everything around it.
 """
 
-import argparse
 import hashlib
 import json
 import subprocess
@@ -15,20 +14,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from recording import ROOT, record
+from recording import ROOT, arguments_of, record
 
 from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
 
 sys.path.append(str(ROOT / "tests"))
-import tiny_models  # made for the tests
+import tiny_models  # from the tests
 
 FIRST_LINES = 30_000
-_SECONDS_BETWEEN_LOOKS = 0.02
+_SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def write_corpus(path: Path, lines: int) -> None:
-    """Numbered glosses, no two of them alike."""
+    """Numbered glosses, all distinct."""
     glosses = [found.document.text for found in read_corpus(demo_corpus())]
     with path.open("w", encoding="utf-8") as file:
         for line in range(lines):
@@ -45,14 +44,14 @@ def lines_done(output: Path) -> int:
     return sum(json.loads(part)["rows"] for part in parts if part.endswith("\n"))
 
 
-def watch(process: subprocess.Popen[bytes], look: Callable[[float], bool]) -> None:
-    """Calls `look` with the process's RssAnon in MB until it says so or the process ends."""
+def watch(process: subprocess.Popen[bytes], check: Callable[[float], bool]) -> None:
+    """Calls `check` with the process's RssAnon in MB until it is true or the process ends."""
     status = Path(f"/proc/{process.pid}/status")
     while process.poll() is None:
         for line in status.read_text(encoding="ascii").splitlines():
-            if line.startswith("RssAnon") and look(int(line.split()[1]) / 1_000):
+            if line.startswith("RssAnon") and check(int(line.split()[1]) / 1_000):
                 return
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
 
 
 def digest(path: Path) -> str:
@@ -63,7 +62,7 @@ def digest(path: Path) -> str:
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--lines", type=int, default=300_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -95,15 +94,15 @@ def main() -> None:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         figures = {
             "lines": arguments.lines,
-            "after_first_mb": round(max(early), 1),
-            "highest_mb": round(max(late), 1),
+            "early_peak_mb": round(max(early), 1),
+            "late_peak_mb": round(max(late), 1),
             "growth_mb": round(max(late) - max(early), 1),
             "killed_after": killed_after,
             "equal": digest(output) == expected,
         }
     print(figures)
-    measured = ["sbertkit/encoder", "sbertkit/data/vector_files.py", "sbertkit/data/chunk_log.py"]
-    record("encode_memory", [*measured, "eval/bench_memory.py"], figures)
+    sources = ["sbertkit/encoder", "sbertkit/data/vector_files.py", "sbertkit/data/chunk_log.py"]
+    record("encode_memory", [*sources, "eval/encode_memory.py"], figures)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Whether a run that is killed again and again ends with the weights of one that is not.
+"""Whether a run that is killed several times ends with the weights of an uninterrupted one.
 
-    SBERTKIT_DATA=FOLDER python eval/resume_runs.py [--only fp32]
+    SBERTKIT_DATA=FOLDER python eval/resume.py [--only fp32]
 
 FOLDER holds nli/snli/train_part.jsonl.gz. all-MiniLM-L6-v2 is trained on its first rows, in fp32
-and in bf16: once without a break, and once by processes that get SIGKILL after random steps, each
-followed by one that resumes. Then every number of both models is compared, head included. Each
-precision is written to results/resume.json when it is done.
+and in bf16: once without interruption, and once by processes that get SIGKILL after random steps,
+each followed by one that resumes. Then all weights of both models are compared, head included. Each
+precision is an entry of results/resume.json.
 """
 
 import argparse
@@ -15,11 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from measured import RESUMING
-from recording import RESULTS, Pieces, data_folder
+from recording import RESULTS, RESUMING, Entries, Figures, arguments_of, data_folder
 from safetensors.torch import load_file
 
 from sbertkit import TrainConfig, train_nli
@@ -31,11 +30,11 @@ PRECISIONS = ("fp32", "bf16")
 BATCH_SIZE = 16
 CHECKPOINT_STEPS = 5
 WEIGHTS = ("model.safetensors", "classifier/model.safetensors")
-_SECONDS_BETWEEN_LOOKS = 0.02
+_SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def train(output: Path, precision: str, rows: int, *, resume: bool) -> None:
-    """The run that is killed, or not."""
+    """Trains, resuming if asked to."""
     data = read_nli(data_folder("nli/snli/train_part.jsonl.gz") / "nli/snli/train_part.jsonl.gz")
     config = TrainConfig(
         batch_size=BATCH_SIZE,
@@ -54,7 +53,7 @@ def train(output: Path, precision: str, rows: int, *, resume: bool) -> None:
 
 
 def start(output: Path, precision: str, rows: int) -> subprocess.Popen[bytes]:
-    """A process that trains, resuming where there is a run to resume."""
+    """Starts a process that trains, resuming a run if there is one."""
     command = [sys.executable, __file__, "--rows", str(rows), "--only", precision]
     resume = _work(output).is_dir()
     return subprocess.Popen(
@@ -65,21 +64,21 @@ def start(output: Path, precision: str, rows: int) -> subprocess.Popen[bytes]:
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
-    """Waits for a run that is to come to its end; ends the program when it fails."""
+    """Waits for the end of a run; ends the program if it fails."""
     _, errors = process.communicate()
     if process.returncode != 0:
         sys.exit(f"the run failed: {errors.decode(errors='replace')[-2_000:]}")
 
 
-def kill_after(process: subprocess.Popen[bytes], output: Path, step: int) -> dict[str, Any]:
-    """Kills the process once that step is in its log, and says where the next one goes on."""
+def kill_after(process: subprocess.Popen[bytes], output: Path, step: int) -> Figures:
+    """Kills the process once that step is in its log; returns the step to resume from."""
     log, started = _work(output) / LOG_FILE, time.time()
-    # Until the process has taken it over, the log is that of the one before.
+    # Until the process writes to it, the log is that of the previous one.
     while process.poll() is None and not (_changed(log) > started and _last_step(log) >= step):
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
     if process.poll() is not None:
         finish(process)
-        sys.exit(f"the run was over before it could be killed after step {step}")
+        sys.exit(f"the run ended before it could be killed after step {step}")
     process.kill()
     process.communicate()
     whole = sorted(path.name for path in (_work(output) / "checkpoints").glob("step-*"))
@@ -89,38 +88,38 @@ def kill_after(process: subprocess.Popen[bytes], output: Path, step: int) -> dic
     }
 
 
-def measure(precision: str, rows: int, kills: int, seed: int) -> dict[str, Any]:
+def measure(precision: str, rows: int, kills: int, seed: int) -> Figures:
     """Both runs, and the largest difference of any number of their models."""
     steps = -(-rows // BATCH_SIZE)
     chosen = sorted(random.Random(f"{seed} {precision}").sample(range(1, steps), kills))
     with tempfile.TemporaryDirectory() as folder:
         whole, killed = Path(folder) / "whole", Path(folder) / "killed"
         finish(start(whole, precision, rows))
-        breaks = []
+        interruptions = []
         for step in chosen:
-            breaks.append(kill_after(start(killed, precision, rows), killed, step))
-            print(f"{precision}: {breaks[-1]}", flush=True)
+            interruptions.append(kill_after(start(killed, precision, rows), killed, step))
+            print(f"{precision}: {interruptions[-1]}", flush=True)
         finish(start(killed, precision, rows))
-        return {"steps": steps, "breaks": breaks, **compare(whole, killed)}
+        return {"steps": steps, "interruptions": interruptions, **compare(whole, killed)}
 
 
-def compare(first: Path, second: Path) -> dict[str, Any]:
-    """How far two models are from each other."""
-    largest, numbers, unequal = 0.0, 0, 0
+def compare(first: Path, second: Path) -> Figures:
+    """The differences between the weights of two models."""
+    largest, weights, different = 0.0, 0, 0
     for name in WEIGHTS:
         ours, theirs = load_file(first / name), load_file(second / name)
         if ours.keys() != theirs.keys():
-            sys.exit(f"the models have other weights: {sorted(ours.keys() ^ theirs.keys())}")
+            sys.exit(f"the models have different weights: {sorted(ours.keys() ^ theirs.keys())}")
         for key, tensor in ours.items():
             difference = (tensor.double() - theirs[key].double()).abs()
             largest = max(largest, float(difference.max()))
-            unequal += int((tensor != theirs[key]).sum())
-            numbers += tensor.numel()
-    return {"numbers": numbers, "unequal": unequal, "largest_difference": largest}
+            different += int((tensor != theirs[key]).sum())
+            weights += tensor.numel()
+    return {"weights": weights, "different_weights": different, "largest_difference": largest}
 
 
 def _work(output: Path) -> Path:
-    """Where a run is until it is done."""
+    """The folder of an unfinished run."""
     return output.with_name(f"{output.name}.run")
 
 
@@ -137,10 +136,8 @@ def _last_step(log: Path) -> int:
 
 
 def main() -> None:
-    """Measures what is missing, prints and records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Measures the missing precisions."""
+    parser = arguments_of(__doc__)
     parser.add_argument("--only", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--kills", type=int, default=5)
@@ -153,13 +150,10 @@ def main() -> None:
         train(arguments.child, arguments.only[0], arguments.rows, resume=arguments.resume)
         return
     data_folder("nli/snli/train_part.jsonl.gz")
-    pieces = Pieces("resume", [*RESUMING, "eval/resume_runs.py"], arguments.results)
+    entries = Entries("resume", [*RESUMING, "eval/resume.py"], arguments.results)
     settings = {"rows": arguments.rows, "kills": arguments.kills, "seed": arguments.seed}
     for precision in arguments.only:
-        if pieces.known(precision, settings) is None:
-            figures = measure(precision, arguments.rows, arguments.kills, arguments.seed)
-            print(f"{precision}: {figures}", flush=True)
-            pieces.add(precision, settings, figures)
+        entries.measure(precision, settings, partial(measure, precision, **settings))
 
 
 if __name__ == "__main__":

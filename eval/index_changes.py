@@ -1,13 +1,12 @@
-"""What changes to an index cost, and what they cost the searches.
+"""What changes to an index cost, and how they slow down searches.
 
-    python eval/bench_index_life.py [--rounds 7]
+    python eval/index_changes.py [--rounds 7]
 
 The corpus is that of the demo. An update changes 1 % of its texts; the searches compare an index of
-16 segments with a tenth of its documents deleted with one that was built at once from what is left.
-Nothing else should run on the cores.
+16 segments with a tenth of its documents deleted with one that is built at once from the rest.
+Nothing else should run meanwhile.
 """
 
-import argparse
 import json
 import random
 import statistics
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recording import alternate, median_ratio, record
+from recording import Figures, alternate, arguments_of, median_ratio, record
 
 from sbertkit import Document, Encoder, SearchIndex
 from sbertkit.data import read_corpus
@@ -28,12 +27,12 @@ from sbertkit.retrieval import merge_policy
 
 QUERIES = 200
 SEGMENTS = 16
-MEASURED = ["sbertkit/index", "sbertkit/retrieval", "eval/bench_index_life.py"]
+SOURCES = ["sbertkit/index", "sbertkit/retrieval", "eval/index_changes.py"]
 
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     corpus = [found.document for found in read_corpus(demo_corpus())]
@@ -46,11 +45,11 @@ def main() -> None:
             for kind in ("flat", "hnsw")
         }
     print(json.dumps(figures, indent=2))
-    record("index_life", MEASURED, figures)
+    record("index_changes", SOURCES, figures)
 
 
-def update(corpus: list[Document], encoder: Encoder, place: Path) -> dict[str, Any]:
-    """An update in which one text of a hundred has changed."""
+def update(corpus: list[Document], encoder: Encoder, place: Path) -> Figures:
+    """An update in which one percent of the texts has changed."""
     source = random.Random(0)
     path, file = place / "index", place / "corpus.jsonl"
     SearchIndex.build(corpus, encoder, path, kind="flat").close()
@@ -66,15 +65,15 @@ def update(corpus: list[Document], encoder: Encoder, place: Path) -> dict[str, A
 
     def timed(self: encoding.EncodingRun, *given: Any, **named: Any) -> Any:
         nonlocal encoded, spent
-        pools = vectors(self, *given, **named)
+        chunks = vectors(self, *given, **named)
         while True:
             started = time.perf_counter()
-            pool = next(pools, None)
+            chunk = next(chunks, None)
             spent += time.perf_counter() - started
-            if pool is None:
+            if chunk is None:
                 return
-            encoded += len(pool)
-            yield pool
+            encoded += len(chunk)
+            yield chunk
 
     encoding.EncodingRun.vectors = timed  # type: ignore[method-assign]
     try:
@@ -89,16 +88,18 @@ def update(corpus: list[Document], encoder: Encoder, place: Path) -> dict[str, A
         "unchanged": changes.unchanged,
         "encoded": encoded,
         "seconds": round(seconds, 3),
-        "seconds_besides_encoding": round(seconds - spent, 3),
+        "seconds_without_encoding": round(seconds - spent, 3),
     }
 
 
 def search(
     corpus: list[Document], encoder: Encoder, place: Path, kind: str, rounds: int
-) -> dict[str, Any]:
-    """Latency of single queries over many segments, over one that was built so, and compacted."""
+) -> Figures:
+    """Latency of single queries over many segments, over one segment, and after compaction."""
     source = random.Random(1)
-    gone = {corpus[number].id for number in source.sample(range(len(corpus)), len(corpus) // 10)}
+    deleted_ids = {
+        corpus[number].id for number in source.sample(range(len(corpus)), len(corpus) // 10)
+    }
     queries = encoder.encode([document.text for document in source.sample(corpus, QUERIES)])
     vectors = encoder.encode([document.text for document in corpus])
     step = -(-len(corpus) // SEGMENTS)
@@ -109,14 +110,14 @@ def search(
         )
         for start in range(step, len(corpus), step):
             many.add(corpus[start : start + step])
-        many.delete(gone)
+        many.delete(deleted_ids)
     finally:
         merge_policy.CHEAP = cheap
-    kept = [number for number, document in enumerate(corpus) if document.id not in gone]
-    fresh = SearchIndex.build(
+    kept = [number for number, document in enumerate(corpus) if document.id not in deleted_ids]
+    rebuilt = SearchIndex.build(
         [corpus[number] for number in kept],
         encoder,
-        place / f"fresh-{kind}",
+        place / f"rebuilt-{kind}",
         kind=kind,
         vectors=vectors[kept],
     )
@@ -135,29 +136,29 @@ def search(
     def hits(index: SearchIndex) -> list[list[str]]:
         return [[hit.id for hit in found] for found in index.search_batch(list(queries), 10)]
 
-    if kind == "flat" and hits(many) != hits(fresh):
+    if kind == "flat" and hits(many) != hits(rebuilt):
         raise SystemExit("many segments and one give other hits")
     segments, deleted = many.info().segments, many.info().deleted
-    by_many, by_fresh = alternate(rounds, latency(many), latency(fresh))
+    by_many, by_rebuilt = alternate(rounds, latency(many), latency(rebuilt))
     exact = [
-        [hit.id for hit in found] for found in fresh.search_batch(list(queries), 10, exact=True)
+        [hit.id for hit in found] for found in rebuilt.search_batch(list(queries), 10, exact=True)
     ]
     recall = {
         name: statistics.mean(
             len(set(one) & set(right)) / 10 for one, right in zip(hits(index), exact, strict=True)
         )
-        for name, index in (("segments", many), ("one", fresh))
+        for name, index in (("segments", many), ("rebuilt", rebuilt))
     }
     many.compact()
-    by_compact, again = alternate(rounds, latency(many), latency(fresh))
-    if kind == "flat" and hits(many) != hits(fresh):
+    by_compact, again = alternate(rounds, latency(many), latency(rebuilt))
+    if kind == "flat" and hits(many) != hits(rebuilt):
         raise SystemExit("the compacted index gives other hits")
     return {
         "segments": segments,
         "deleted": deleted,
         "milliseconds": round(1_000 * statistics.median(by_many), 3),
-        "fresh_milliseconds": round(1_000 * statistics.median(by_fresh), 3),
-        "ratio": round(median_ratio(by_many, by_fresh), 2),
+        "rebuilt_milliseconds": round(1_000 * statistics.median(by_rebuilt), 3),
+        "ratio": round(median_ratio(by_many, by_rebuilt), 2),
         "ratio_compacted": round(median_ratio(by_compact, again), 2),
         "recall_at_10": recall,
     }

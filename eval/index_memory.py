@@ -1,26 +1,25 @@
 """Peak anonymous memory (RssAnon) of ``sbertkit index`` as the corpus grows tenfold, kind flat.
 
-python eval/bench_index_memory.py [--lines 10000 100000]
+python eval/index_memory.py [--lines 10000 100000]
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from recording import record
+from recording import arguments_of, record
 
 from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
 
-_SECONDS_BETWEEN_LOOKS = 0.05
+_SECONDS_BETWEEN_CHECKS = 0.05
 
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--lines", type=int, nargs=2, default=[10_000, 100_000])
     arguments = parser.parse_args()
     glosses = [found.document.text for found in read_corpus(demo_corpus())]
@@ -28,7 +27,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for lines in arguments.lines:
             corpus = Path(folder) / f"{lines}.txt"
-            # Numbered, so that no two lines are equal and every one of them is encoded.
+            # Numbered, so that all lines are distinct and each is encoded.
             text = "\n".join(f"{n} {glosses[n % len(glosses)]}" for n in range(lines))
             corpus.write_text(text, encoding="utf-8")
             peaks[lines] = _peak_mb(corpus, Path(folder) / f"index-{lines}")
@@ -40,12 +39,12 @@ def main() -> None:
         "growth_mb": round(large - small, 1),
     }
     print(f"growth: {large - small:.0f} MB")
-    measured = ["sbertkit/encoder", "sbertkit/index", "sbertkit/retrieval", "sbertkit/data"]
-    record("index_memory", [*measured, "eval/bench_index_memory.py"], figures)
+    sources = ["sbertkit/encoder", "sbertkit/index", "sbertkit/retrieval", "sbertkit/data"]
+    record("index_memory", [*sources, "eval/index_memory.py"], figures)
 
 
 def _peak_mb(corpus: Path, index: Path) -> float:
-    """The largest RssAnon that was seen while the corpus was indexed, in MB."""
+    """Peak RssAnon of indexing the corpus, in MB."""
     command = [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(index)]
     process = subprocess.Popen([*command, "--kind", "flat", "--quiet"])
     peak = 0
@@ -56,7 +55,7 @@ def _peak_mb(corpus: Path, index: Path) -> float:
             break
         lines = (line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))
         peak = max(peak, int(next(lines, "0")))
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
     if process.wait() != 0:
         raise SystemExit(f"indexing failed with exit status {process.returncode}")
     return peak / 1_000
