@@ -25,9 +25,9 @@ from sbertkit import Diagnosis, Encoder, diagnose
 from sbertkit.data import read_corpus
 from sbertkit.data.retrieval import read_collection
 from sbertkit.data.sts import read_sts
-from sbertkit.encoder.multi_pooling import encode_grid
+from sbertkit.encoder.multi_pooling import encode_poolings
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.whitening import FITS
+from sbertkit.encoder.whitening import FITTERS
 from sbertkit.evaluation.diagnosis import Candidate
 from sbertkit.evaluation.measures import Measures
 from sbertkit.evaluation.top_k import TopK
@@ -98,7 +98,7 @@ class SentencePairs:
 
     def __init__(self, encoder: Encoder, poolings: Sequence[Pooling], files: Sequence[Any]) -> None:
         self._sets = [Sentences(read_sts(path, split=split)) for path, split in files]
-        self._grids = [encode_grid(encoder, one.texts, poolings) for one in self._sets]
+        self._grids = [encode_poolings(encoder, one.texts, poolings) for one in self._sets]
 
     def score(self, pooling: Pooling, postprocessor: nn.Module | None) -> float:
         """The score of a pooling and a fitted post-processor."""
@@ -117,8 +117,8 @@ class Queries:
         self._ids = [document.id for document in documents]
         self._collection = read_collection(folder)
         queries = list(self._collection.queries.values())
-        self._documents = encode_grid(encoder, [one.text for one in documents], poolings)
-        self._queries = encode_grid(encoder, queries, poolings)
+        self._documents = encode_poolings(encoder, [one.text for one in documents], poolings)
+        self._queries = encode_poolings(encoder, queries, poolings)
         self._measures = Measures([_MEASURE])
 
     def score(self, pooling: Pooling, postprocessor: nn.Module | None) -> float:
@@ -145,11 +145,11 @@ def labeled_scores(
         labels = SentencePairs(encoder, poolings, files)
     else:
         labels = Queries(encoder, poolings, root / corpus.path)
-    fit = encode_grid(encoder, found.texts, poolings)
+    fit = encode_poolings(encoder, found.texts, poolings)
     scores = {}
     for candidate in (one.candidate for one in found.candidates):
         pooling, name = candidate.pooling, candidate.postprocessor
-        postprocessor = None if name is None else FITS[name](fit[pooling])
+        postprocessor = None if name is None else FITTERS[name](fit[pooling])
         scores[candidate] = labels.score(pooling, postprocessor)
     return scores
 

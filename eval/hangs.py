@@ -22,7 +22,6 @@ from typing import NamedTuple
 from recording import Entries, Figures, arguments_of
 
 from sbertkit import Encoder
-from sbertkit.encoder.exports.exporting import export_encoder
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
 _CONCURRENCY = 4
@@ -129,7 +128,7 @@ def _run(command: Sequence[str], work: Path, chance: random.Random | None) -> En
 
 
 def _first_uses(work: Path) -> dict[str, Sequence[str]]:
-    export_encoder(Encoder.load(BUNDLED_NAME, backend="torch"), work / "exported")
+    Encoder.load(BUNDLED_NAME, backend="torch").export(work / "exported")
     folders = {"torch": BUNDLED_NAME, "onnx": "exported", "openvino": "exported"}
     return {
         name: (sys.executable, "-c", _FIRST_USE, folders[name], name)

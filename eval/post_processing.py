@@ -19,9 +19,9 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.nli import read_nli
 from sbertkit.data.sts import StsSet, read_sts
-from sbertkit.encoder.multi_pooling import encode_grid
+from sbertkit.encoder.multi_pooling import encode_poolings
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.whitening import FITS
+from sbertkit.encoder.whitening import FITTERS
 from sbertkit.metrics import (
     effective_rank,
     isoscore,
@@ -75,7 +75,7 @@ def applied(postprocessor: nn.Module | None, vectors: Vectors) -> Vectors:
 
 def measure(vectors: dict[str, Vectors], name: str | None, sets: dict[str, Sentences]) -> Figures:
     """Scores on each set and the space of the first, after a post-processor fitted on premises."""
-    postprocessor = None if name is None else FITS[name](vectors["fit"])
+    postprocessor = None if name is None else FITTERS[name](vectors["fit"])
     after = {name: applied(postprocessor, vectors[name]) for name in sets}
     space = after[SETS[0]]
     return {
@@ -98,19 +98,19 @@ def main() -> None:
     entries = Entries("post_processing", SOURCES)
     for model in arguments.model:
         encoder = Encoder.load(model, pooling="mean", device="cpu")
-        count = encoder.transformer.layer_count
+        count = encoder.torch.transformer.layer_count
         poolings = [Pooling.named(name, count) for name in POOLINGS]
         settings = {"model": Path(model).name, "fingerprint": encoder.fingerprint}
         wanted = [
             (pooling, postprocessor)
             for pooling in poolings
-            for postprocessor in (None, *FITS)
+            for postprocessor in (None, *FITTERS)
             if entries.known(_key(model, pooling, postprocessor), settings) is None
         ]
         if not wanted:
             continue
-        grids = {"fit": encode_grid(encoder, fit, poolings)}
-        grids |= {name: encode_grid(encoder, sets[name].texts, poolings) for name in sets}
+        grids = {"fit": encode_poolings(encoder, fit, poolings)}
+        grids |= {name: encode_poolings(encoder, sets[name].texts, poolings) for name in sets}
         for pooling, postprocessor in wanted:
             vectors = {name: grid[pooling] for name, grid in grids.items()}
             key = _key(model, pooling, postprocessor)

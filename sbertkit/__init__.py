@@ -13,7 +13,6 @@ switch_off_telemetry()
 if TYPE_CHECKING:
     from sbertkit.data import Document, ReadOptions
     from sbertkit.encoder import Encoded, Encoder, EncodeReport, encode_corpus
-    from sbertkit.encoder.exports.exporting import export_encoder
     from sbertkit.errors import (
         DamagedIndex,
         InputError,
@@ -120,7 +119,6 @@ _MODULE_OF = {
     "evaluate_retrieval": "evaluation",
     "evaluate_run": "evaluation",
     "evaluate_sts": "evaluation",
-    "export_encoder": "encoder.exports.exporting",
     "index_info": "retrieval",
     "read_suite": "evaluation",
     "repair_index": "retrieval",
@@ -177,7 +175,6 @@ __all__ = [
     "evaluate_retrieval",
     "evaluate_run",
     "evaluate_sts",
-    "export_encoder",
     "index_info",
     "read_suite",
     "repair_index",

@@ -67,7 +67,7 @@ def diagnose(
       sbertkit diagnose corpus.txt --model bert-base-uncased --write models/diagnosed
     """
     from sbertkit.arguments import output_folder
-    from sbertkit.encoder.saving import check_model_target, lineage_name, save_encoder
+    from sbertkit.encoder.saving import check_model_target, lineage_name, save_model
     from sbertkit.evaluation import diagnose as find
     from sbertkit.evaluation.report import diagnosis_page
 
@@ -87,7 +87,7 @@ def diagnose(
     write_report(report, lambda: diagnosis_page(found, about))
     if folder is not None:
         lineage = {"diagnosis": {"corpus": lineage_name(corpus), "seed": seed, **found.summary()}}
-        save_encoder(found.apply(encoder), folder, lineage=lineage)
+        save_model(found.apply(encoder).torch, folder, lineage=lineage)
     if STANDARD_OUTPUT not in (target, report):
         _print(found, encoder.options.model, corpus, output)
 

@@ -3,8 +3,10 @@
 import click
 
 from sbertkit.cli.files import set_or_path
-from sbertkit.cli.options import POOLINGS, trust_option
+from sbertkit.cli.options import trust_option
 from sbertkit.cli.output import print_facts
+from sbertkit.encoder.backends import EXPORT_PRECISIONS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.formatting import percent
 
 
@@ -19,12 +21,14 @@ from sbertkit.formatting import percent
 )
 @click.option(
     "--precision",
-    type=click.Choice(("fp32", "int8")),
+    type=click.Choice(EXPORT_PRECISIONS),
     default="fp32",
     show_default=True,
     help="int8: weights and activations in 8 bits.",
 )
-@click.option("--pooling", type=click.Choice(POOLINGS), help="By default, as the model declares.")
+@click.option(
+    "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, as the model declares."
+)
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have.")
 @click.option(
     "--pairs", metavar="FILE", help="Sentence pairs with scores; tells what the export loses."
@@ -58,7 +62,6 @@ def export(
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
-    from sbertkit.encoder.exports.exporting import export_encoder
 
     judged = None if pairs is None else read_sts(set_or_path(pairs))
     encoder = Encoder.load(
@@ -69,12 +72,12 @@ def export(
         device="cpu",
         trust_remote_code=trust_remote_code,
     )
-    entry = export_encoder(encoder, output, precision=precision, calibrate=calibrate)
+    manifest = encoder.export(output, precision=precision, calibrate=calibrate)
     facts: list[tuple[str, object]] = [
         ("model", model),
         ("written", output),
         ("precision", precision),
-        ("least cosine to the model", f"{entry.least_cosine:.5f}"),
+        ("lowest cosine to the model", f"{manifest.min_cosine:.5f}"),
     ]
     if judged is not None:
         from sbertkit.evaluation import evaluate_sts

@@ -8,6 +8,8 @@ import click
 
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
+from sbertkit.encoder.options import BACKEND_CHOICES, PRECISIONS
+from sbertkit.encoder.pooling import POOLINGS
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -16,10 +18,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 LoadEncoder = Callable[[], "Encoder"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-
-PRECISIONS = ("fp32", "bf16", "fp16", "int8", "auto")
-BACKENDS = ("auto", "torch", "onnx", "openvino")
-POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 
 device_option = click.option(
     "--device",
@@ -54,7 +52,7 @@ _ENCODER_OPTIONS = (
         help="A model folder or a hub name.",
     ),
     click.option(
-        "--pooling", type=click.Choice(POOLINGS), help="By default, as the model declares."
+        "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, as the model declares."
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
     click.option(
@@ -66,7 +64,7 @@ _ENCODER_OPTIONS = (
     ),
     click.option(
         "--backend",
-        type=click.Choice(BACKENDS),
+        type=click.Choice(BACKEND_CHOICES),
         default="auto",
         show_default=True,
         help="auto: what suits device and job.",

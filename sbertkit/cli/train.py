@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbertkit.cli.options import POOLINGS, given_options
+from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.train_options import Numbers, config_options
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.formatting import decimal, percent, percent_interval
 from sbertkit.progress import say
 
@@ -22,7 +23,7 @@ OBJECTIVES = ("contrastive", "softmax")
 @click.argument("data", nargs=-1)
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
-@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True)
+@click.option("--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True)
 @click.option(
     "--objective", type=click.Choice(OBJECTIVES), default="contrastive", show_default=True
 )

@@ -1,4 +1,4 @@
-"""Token ids to padded batches: alike lengths together, as many as a token budget allows."""
+"""Token ids to padded batches: similar lengths together, as many as a token budget allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Batch:
     Attributes:
         rows: Places of the texts in the list that was batched, (B,).
         input_ids: Token ids, (B, T).
-        mask: 1 for real tokens, 0 for padding, (B, T).
-        types: Token types, (B, T), for models that take them.
+        attention_mask: 1 for real tokens, 0 for padding, (B, T).
+        token_type_ids: Token types, (B, T), for models that take them.
     """
 
     rows: Int64
     input_ids: Int64
-    mask: Int64
-    types: Int64 | None
+    attention_mask: Int64
+    token_type_ids: Int64 | None
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[Int64]:
@@ -34,7 +34,7 @@ def plan_batches(lengths: Sequence[int], budget: int) -> list[Int64]:
 
     Args:
         lengths: Token counts.
-        budget: Tokens a batch with its padding; a longer text has a batch of its own.
+        budget: Tokens per batch, padding included; a longer text has a batch of its own.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     batches = []
@@ -47,28 +47,28 @@ def plan_batches(lengths: Sequence[int], budget: int) -> list[Int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Padder:
+class BatchCollator:
     """Builds padded batches as a model wants them."""
 
     pad_id: int
     side: Literal["left", "right"]
     special: SpecialTokens
-    gives_types: bool
+    uses_token_types: bool
 
-    def pad(self, tokens: Sequence[Tokens], rows: Int64) -> Batch:
+    def collate(self, tokens: Sequence[Tokens], rows: Int64) -> Batch:
         """The batch of those rows."""
         width = max(len(tokens[row].ids) for row in rows)
         input_ids = np.full((len(rows), width), self.pad_id, dtype=np.int64)
-        mask = np.zeros((len(rows), width), dtype=np.int64)
-        types = np.zeros((len(rows), width), dtype=np.int64) if self.gives_types else None
+        attention_mask = np.zeros((len(rows), width), dtype=np.int64)
+        token_type_ids = np.zeros_like(attention_mask) if self.uses_token_types else None
         for place, row in enumerate(rows):
             ids = tokens[row].ids
             start = width - len(ids) if self.side == "left" else 0
             input_ids[place, start : start + len(ids)] = ids
-            mask[place, start : start + len(ids)] = 1
-            if types is not None:
-                types[place, start : start + len(ids)] = self._types_of(len(ids))
-        return Batch(rows, input_ids, mask, types)
+            attention_mask[place, start : start + len(ids)] = 1
+            if token_type_ids is not None:
+                token_type_ids[place, start : start + len(ids)] = self._types_of(len(ids))
+        return Batch(rows, input_ids, attention_mask, token_type_ids)
 
     def _types_of(self, count: int) -> list[int]:
         special = self.special

@@ -1,4 +1,4 @@
-"""A whole corpus to a file of vectors, in memory for one pool of texts."""
+"""A whole corpus to a file of vectors, with one chunk of texts in memory."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from sbertkit.data import ReadOptions, ReadReport, read_corpus
 from sbertkit.data.vector_files import open_vector_writer, vector_file
 from sbertkit.data.vector_parquet import VectorOrigin
 from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.report import Account, EncodeReport
+from sbertkit.encoder.report import EncodeReport, EncodeStats
 from sbertkit.errors import InputError
 from sbertkit.schema import as_record
 
@@ -31,8 +31,8 @@ def encode_corpus(
 ) -> EncodeReport:
     """Writes the vector of every document, in order, and gives the report on them.
 
-    Blank documents keep their row. The file appears only when all went well; what a killed process
-    has done stays beside it and is gone on with by `resume`, to the same file.
+    Blank documents keep their row. The file appears only when all went well. An interrupted call
+    leaves its partial output beside it, which `resume` continues, to the same file.
 
     Args:
         encoder: The encoder, or a function that loads it, which is called when the first document
@@ -41,12 +41,12 @@ def encode_corpus(
         output: ``.npy`` (a float32 matrix) or ``.parquet`` (columns id, text, vector).
         read: How the corpus is read.
         progress: Show progress on standard error.
-        resume: Go on with what an interrupted call has done, if there is any, and keep what this
-            one has done if it is interrupted.
+        resume: Continue the partial output of an interrupted call, if there is any, and keep that
+            of this one if it is interrupted.
 
     Raises:
-        InputError: The corpus or the output's name is refused, there is no document, or what is to
-            be gone on with was made from another corpus or by another encoder.
+        InputError: The corpus or the output's name is refused, there is no document, or the partial
+            output was made from another corpus or by another encoder.
         StorageError: The disk is full, a permission is missing or another process writes the file.
     """
     target = vector_file(output)
@@ -64,13 +64,13 @@ def encode_corpus(
     made = VectorOrigin(loaded.fingerprint, loaded.precision)
     with open_vector_writer(output, loaded.dim, job=job, made=made, resume=resume) as writer:
         for chunk in writer.log.chunks:
-            run.account.add(as_record(chunk.note, Account, output))
-        if run.account.rows:
-            logger.warning("%s: %d documents were encoded before", output, run.account.rows)
+            run.stats.merge(as_record(chunk.note, EncodeStats, output))
+        if run.stats.rows:
+            logger.warning("%s: %d documents were encoded before", output, run.stats.rows)
         rows = ((document.id, document.text) for document in chain([first], documents))
         for vectors in run.vectors(writer.log.texts(rows), progress=progress):
             ids, texts = zip(*writer.log.drawn(len(vectors)), strict=True)
-            writer.write(ids, texts, vectors, asdict(run.pool))
+            writer.write(ids, texts, vectors, asdict(run.chunk_stats))
     for message in report.warnings():
         logger.warning("%s: %s", source, message)
     return run.report()

@@ -2,109 +2,40 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.arrays import Vectors
-from sbertkit.encoder.backends import Backend
-from sbertkit.encoder.batching import Padder
-from sbertkit.encoder.encoding import EncodingRun, RunSettings, length_of
-from sbertkit.encoder.exports.manifest import is_graph_folder
+from sbertkit.encoder.batching import BatchCollator
+from sbertkit.encoder.encoding import EncodingRun, Kind, length_of
+from sbertkit.encoder.exports.manifest import ExportManifest, is_export_folder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts, prompts_from
 from sbertkit.encoder.report import Encoded
+from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.metrics.cosine import checked_vectors, unit_rows
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-    from sbertkit.encoder.network import Network
+    from sbertkit.data.sampling import Texts
+    from sbertkit.encoder.exports.exported import ExportedRuntime
     from sbertkit.encoder.pooling import Pooling
-    from sbertkit.encoder.torch_runtime import TorchSource
-    from sbertkit.encoder.transformer import Transformer
-
-Kind = Literal["document", "query"]
-
-
-class Source(Protocol):
-    """What stands behind an encoder: a torch network, or a graph exported from one."""
-
-    dim: int
-    """Size of a vector."""
-
-    @property
-    def pooling(self) -> str:
-        """Name of the pooling."""
-        ...
-
-    @property
-    def normalizes(self) -> bool:
-        """Whether every vector has unit length."""
-        ...
-
-    @property
-    def device(self) -> str:
-        """The kind of device that it runs on."""
-        ...
-
-    def fingerprint(self, encoder: "Encoder", /) -> str:
-        """See `Encoder.fingerprint`."""
-        ...
-
-    def precision(self, encoder: "Encoder", /) -> str:
-        """What it computes in."""
-        ...
-
-    def check_limit(self, encoder: "Encoder", /, limit: int) -> None:
-        """Refuses a token limit that it cannot have."""
-        ...
-
-    def graph_folder(self, encoder: "Encoder", /) -> Path:
-        """See `Encoder.graph_folder`."""
-        ...
-
-    def backend(self, encoder: "Encoder", /, texts: int) -> Backend:
-        """The backend for a job of at least so many texts."""
-        ...
+    from sbertkit.encoder.torch_model import TorchModel
+    from sbertkit.encoder.torch_runtime import TorchRuntime
 
 
 class Encoder:
-    """A sentence encoder; made by `Encoder.load`.
+    """A sentence encoder; made by `Encoder.load`."""
 
-    Attributes:
-        options: What it was loaded with, enough to load it again.
-        tokenizer: Its tokenizer.
-        prompts: What is put before queries and documents.
-        dim: Size of a vector.
-        padder: Builds its padded batches.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        tokenizer: Tokenizer,
-        padder: Padder,
-        *,
-        options: LoadOptions,
-        prompts: Prompts,
-        max_tokens: int | None,
-    ) -> None:
-        self.options = options
-        self.tokenizer = tokenizer
-        self.padder = padder
-        self.prompts = prompts
-        self._max_tokens = max_tokens
-        self.dim = source.dim
-        self._source = source
+    def __init__(self, runtime: "TorchRuntime | ExportedRuntime") -> None:
+        self._runtime = runtime
 
     @classmethod
     def load(
@@ -131,9 +62,9 @@ class Encoder:
             normalize: Whether vectors get unit length. A plain Hugging Face encoder: yes.
             max_tokens: Tokens a text may have, special tokens and prompt counted.
             prompts: Texts put before, under the keys ``query`` and ``document``.
-            backend: ``torch``; ``onnx`` or ``openvino``, which run a graph on the CPU; or ``auto``:
-                on the CPU a graph for a job that is long enough to make one first, or to read one
-                that was made before, else torch.
+            backend: ``torch``; ``onnx`` or ``openvino``, which run an export on the CPU; or
+                ``auto``: on the CPU an export for a job that is long enough to make one first, or
+                to read one that was made before, else torch.
             precision: ``fp32``, exact; ``bf16``; ``fp16`` on a GPU; ``int8`` on a CPU; or
                 ``auto``, the fastest of these whose cosine to fp32 is at least 0.9995 on every
                 probe text.
@@ -155,19 +86,62 @@ class Encoder:
             device=device,
             revision=revision,
         )
-        if is_graph_folder(Path(options.model)):
-            from sbertkit.encoder.exports.exported import load_graph_encoder
+        if is_export_folder(Path(options.model)):
+            return cls.load_export(options)
+        from sbertkit.encoder.torch_runtime import load_torch_runtime
 
-            return load_graph_encoder(options)
-        from sbertkit.encoder.torch_runtime import load_torch_encoder
+        return cls(load_torch_runtime(options, trust_remote_code=trust_remote_code))
 
-        return load_torch_encoder(options, trust_remote_code=trust_remote_code)
+    @classmethod
+    def load_export(cls, options: LoadOptions, *, hashed: bool = False) -> "Encoder":
+        """The encoder of an exported folder.
+
+        Args:
+            options: The model is the folder.
+            hashed: Whether the caller has compared its files with hashes already.
+
+        Raises:
+            InputError: The folder is damaged, or asked to be something else than was exported.
+        """
+        from sbertkit.encoder.exports.exported import load_exported_runtime
+
+        return cls(load_exported_runtime(options, hashed=hashed))
 
     def __repr__(self) -> str:
         limit = self.max_tokens
         return (
             f"Encoder({self.options.model!r}, {self.pooling}, dim={self.dim}, max_tokens={limit})"
         )
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """What is known of it besides its weights."""
+        return self._runtime.spec
+
+    @property
+    def options(self) -> LoadOptions:
+        """What it was loaded with, enough to load it again."""
+        return self.spec.options
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer."""
+        return self.spec.tokenizer
+
+    @property
+    def collator(self) -> BatchCollator:
+        """Builds its padded batches."""
+        return self.spec.collator
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is put before queries and documents."""
+        return self.spec.prompts
+
+    @property
+    def dim(self) -> int:
+        """Size of a vector."""
+        return self.spec.dim
 
     @property
     def max_tokens(self) -> int | None:
@@ -177,93 +151,52 @@ class Encoder:
 
         Raises:
             InputError: More than the model has positions, no room beside the special tokens, or
-                another limit for an exported graph.
+                another limit for an exported encoder.
             InputTypeError: Set to something else than a whole number.
         """
-        return self._max_tokens
+        return self.spec.max_tokens
 
     @max_tokens.setter
     def max_tokens(self, limit: int | None) -> None:
-        limit = whole_number("max_tokens", limit)
-        self._source.check_limit(self, limit)
-        self._max_tokens = limit
-        self.options = replace(self.options, max_tokens=limit)
-        self.__dict__.pop("fingerprint", None)
+        self._runtime.set_max_tokens(whole_number("max_tokens", limit))
 
     @property
     def pooling(self) -> str:
         """Name of the pooling."""
-        return self._source.pooling
+        return self.spec.pooling
 
     @property
     def normalizes(self) -> bool:
         """Whether every vector has unit length."""
-        return self._source.normalizes
+        return self.spec.normalizes
 
     @property
     def device(self) -> str:
         """The kind of device that it runs on: ``cpu``, ``cuda`` or ``mps``."""
-        return self._source.device
+        return self._runtime.device
 
     @property
     def precision(self) -> str:
         """What it computes in; what ``auto`` stands for is measured when first asked for."""
-        return self._source.precision(self)
+        return self._runtime.precision
 
     @property
-    def network(self) -> "Network":
-        """The torch module behind it.
+    def torch(self) -> "TorchModel":
+        """The network behind it, for what only torch can do.
 
         Raises:
-            InputError: It is an exported graph.
+            InputError: It is an exported encoder.
         """
-        return self._torch_source().network
+        return self._runtime.model
 
     @property
-    def transformer(self) -> "Transformer":
-        """The pretrained encoder below the pooling.
-
-        Raises:
-            InputError: It is an exported graph.
-        """
-        return self._torch_source().transformer
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What the model's config_sentence_transformers.json has, also what is not used here.
-
-        Raises:
-            InputError: It is an exported graph.
-        """
-        return self._torch_source().settings
-
-    @property
-    def contributing(self) -> "dict[str, torch.Tensor]":
-        """The tensors that reach the vector, by name.
-
-        Raises:
-            InputError: It is an exported graph.
-        """
-        return self._torch_source().contributing
-
-    @property
-    def steps(self) -> "list[nn.Module]":
-        """The post-processing, in order."""
-        return list(self.network.steps)
-
-    @property
-    def steps_before_normalization(self) -> "list[nn.Module]":
-        """The post-processing without a normalization at its end."""
-        return self.steps[:-1] if self.normalizes else self.steps
-
-    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over all that decides a text's vector: weights, tokenizer and settings.
 
         Loading, saving, copying and exporting keep it; device, backend and precision are not part
         of it.
         """
-        return self._source.fingerprint(self)
+        return self._runtime.fingerprint
 
     def encode(
         self,
@@ -275,12 +208,12 @@ class Encoder:
     ) -> Vectors:
         """Vectors ``(n, dim)`` float32 in the order of the texts; ``(dim,)`` for a bare string.
 
-        Cut texts are said once through `logging`; `encode_with_report` tells which.
+        Truncated texts are logged once; `encode_with_report` gives their rows.
 
         Args:
             texts: Any iterable of strings: a list, a generator, a column of a table.
             kind: ``query`` puts the model's query prompt first, ``document`` its document prompt.
-            batch_tokens: Tokens a batch, padding included; ``None`` for what suits the device.
+            batch_tokens: Tokens per batch, padding included; ``None`` for what suits the device.
             progress: Show progress on standard error.
 
         Raises:
@@ -319,28 +252,15 @@ class Encoder:
         return Encoded(result, run.report())
 
     def start_run(self, *, kind: Kind = "document", batch_tokens: int | None = None) -> EncodingRun:
-        """A run whose `vectors(texts)` come one pool at a time, for more texts than memory holds.
+        """A run whose `vectors(texts)` come one chunk at a time, for more texts than fit in memory.
 
         Raises:
             InputError: An unknown kind or a batch without room.
             InputTypeError: `batch_tokens` is no whole number.
         """
-        if kind not in ("document", "query"):
-            raise InputError(f"kind must be 'document' or 'query', not {kind!r}")
         if batch_tokens is not None:
             batch_tokens = whole_number("batch_tokens", batch_tokens)
-        return EncodingRun(
-            self.tokenizer,
-            self.padder,
-            lambda texts: self._source.backend(self, texts),
-            dim=self.dim,
-            settings=RunSettings(
-                max_tokens=self.max_tokens,
-                prompt=self.prompts.query if kind == "query" else self.prompts.document,
-                blank_allowed=kind != "query",
-                batch_tokens=batch_tokens,
-            ),
-        )
+        return EncodingRun(self.spec, self._runtime.backend, kind=kind, batch_tokens=batch_tokens)
 
     def similarity(
         self, a: Sequence[str] | npt.ArrayLike, b: Sequence[str] | npt.ArrayLike
@@ -358,64 +278,73 @@ class Encoder:
 
         Raises:
             InputError: The folder holds something that is not a model saved by sbertkit, or this is
-                an exported graph.
+                an exported encoder.
             StorageError: The disk is full or a permission is missing.
         """
-        from sbertkit.encoder.saving import save_encoder
+        model = self.torch
+        from sbertkit.encoder.saving import save_model
 
-        save_encoder(self, output_folder(folder))
+        save_model(model, output_folder(folder))
 
-    def graph_folder(self) -> Path:
-        """A folder with this encoder as one graph, not to be changed; made where there is none yet.
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        precision: str = "fp32",
+        calibrate: "Texts | None" = None,
+    ) -> ExportManifest:
+        """Writes a folder with one ONNX model for everything from token ids to the vector.
 
-        It is kept in the user's cache, in float32; that of an exported graph is its own.
+        The folder is read by `Encoder.load` without torch or transformers; its ``encoder.onnx``
+        takes ``input_ids`` and ``attention_mask`` (and ``token_type_ids`` where the model has
+        them), (B, T), and gives ``sentence_embedding``, (B, dim).
+
+        Args:
+            folder: New, empty, or an earlier export, which is replaced.
+            precision: ``fp32``, or ``int8`` for 8-bit weights and activations.
+            calibrate: For ``int8``: texts like those that will be encoded, a path or an iterable,
+                of which at most 256 are drawn; the ranges of activations are taken from them. By
+                default from a few texts of many kinds.
+
+        Returns:
+            The manifest of the folder; its `min_cosine` is the lowest over the probe texts.
+
+        Raises:
+            InputError: The encoder cannot be exported, or the export computes something else.
+            MissingDependency: onnxruntime or onnx is missing.
+            StorageError: The disk is full or a permission is missing.
+        """
+        model = self.torch
+        from sbertkit.encoder.exports.exporting import export_model
+
+        return export_model(model, folder, precision=precision, calibrate=calibrate)
+
+    def export_folder(self) -> Path:
+        """A folder with this encoder's export, not to be changed; made where there is none yet.
+
+        It is kept in the user's cache, in float32; that of an exported encoder is its own.
 
         Raises:
             InputError: The encoder cannot be exported.
             MissingDependency: onnxruntime or onnx is missing.
             StorageError: The cache folder cannot be written.
         """
-        return self._source.graph_folder(self)
+        return self._runtime.export_folder()
 
-    def make_trainable(self) -> None:
-        """Lets gradients reach the tensors that decide a vector, and no others.
-
-        An unused pooler would only drift by weight decay, and stall distributed training.
-        """
-        for tensor in self.contributing.values():
-            tensor.requires_grad_()
-
-    def variant(self, pooling: "Pooling", steps: "Sequence[nn.Module]") -> "Encoder":
+    def variant(self, pooling: "Pooling", postprocessors: "Sequence[nn.Module]") -> "Encoder":
         """An encoder of the same weights and tokenizer with another pooling and post-processing.
 
         Args:
             pooling: From token vectors to a text's vector.
-            steps: What follows, in order (see `sbertkit.encoder.postprocessors`).
+            postprocessors: What follows, in order (see `sbertkit.encoder.postprocessors`).
 
         Raises:
-            InputError: They do not suit the model, or this is an exported graph.
+            InputError: They do not suit the model, or this is an exported encoder.
         """
-        from sbertkit.encoder.torch_runtime import variant_of
+        model = self.torch.variant(pooling, postprocessors)
+        from sbertkit.encoder.torch_runtime import TorchRuntime
 
-        return variant_of(self, pooling, steps)
-
-    def weights_changed(self) -> None:
-        """Forgets what was known about the weights, after training has changed them in place."""
-        self.__dict__.pop("fingerprint", None)
-        self._torch_source().weights_changed()
-
-    def _torch_source(self) -> "TorchSource":
-        """The source, for what only a torch network can do.
-
-        Raises:
-            InputError: It is an exported graph.
-        """
-        if not hasattr(self._source, "network"):
-            raise InputError(
-                f"{self.options.model} is an exported graph, which encodes and cannot be changed, "
-                "trained or saved; load the model that it was made from"
-            )
-        return self._source  # type: ignore[return-value]  # the only one that has a network
+        return Encoder(TorchRuntime(model))
 
     def _unit_vectors(self, rows: Sequence[str] | npt.ArrayLike) -> Vectors:
         if isinstance(rows, str):

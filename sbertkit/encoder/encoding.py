@@ -1,32 +1,34 @@
-"""One pass over texts: check, tokenize, batch, run, and put the vectors in order."""
+"""One pass over texts: check, tokenize, batch, embed, and put the vectors in order."""
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
-from sbertkit.encoder.backends import Backend
-from sbertkit.encoder.batching import Padder, plan_batches
-from sbertkit.encoder.report import Account, EncodeReport
-from sbertkit.encoder.tokenization import Tokenizer, Tokens
+from sbertkit.encoder.backends.base import Backend
+from sbertkit.encoder.backends.streams import run_streams
+from sbertkit.encoder.batching import Int64, plan_batches
+from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.report import EncodeReport, EncodeStats
+from sbertkit.encoder.spec import EncoderSpec
+from sbertkit.encoder.tokenization import Tokens
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.progress import Advance, track
 
+Kind = Literal["document", "query"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-_POOL_TEXTS = 8_192
-_POOL_CHARS = 2_000_000
-"""A pool is sorted by length as a whole: large enough for full batches, a minute's work at most."""
+_CHUNK_TEXTS = 8_192
+_CHUNK_CHARS = 2_000_000
+"""A chunk is sorted by length as a whole: enough for full batches, a minute's work at most."""
 
 
 def length_of(texts: object) -> int | None:
@@ -50,70 +52,57 @@ def _rows_of(texts: object) -> Iterator[object]:
         raise InputTypeError(found) from error
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What one call asks of the encoder.
-
-    Attributes:
-        max_tokens: Where texts are cut; ``None`` for nowhere.
-        prompt: Put before every text.
-        blank_allowed: Whether a blank text has the vector of the empty text or is refused.
-        batch_tokens: Tokens a batch, padding included; ``None`` for what suits the backend.
-    """
-
-    max_tokens: int | None
-    prompt: str
-    blank_allowed: bool
-    batch_tokens: int | None
-
-
-class _Pool(NamedTuple):
-    """Texts that are encoded together, and what was met in them."""
+class _Chunk(NamedTuple):
+    """Texts that are encoded together, and what happened to them."""
 
     texts: list[str]
-    account: Account
+    stats: EncodeStats
 
 
-class _TokenizedPool(NamedTuple):
-    """A pool with the tokens of each distinct text, and where each row has its text there."""
+class _TokenizedChunk(NamedTuple):
+    """A chunk with the tokens of each distinct text, and where each row has its text there."""
 
-    account: Account
+    stats: EncodeStats
     tokens: list[Tokens]
     place_of: list[int]
 
 
 class EncodingRun:
-    """Encodes the texts of one call, pool by pool, and keeps account of what it meets.
+    """Encodes the texts of one call, chunk by chunk, and counts what happens to them.
 
     Attributes:
-        account: What was met so far. A run that goes on with another has the account of that one
-            put in before it begins.
-        pool: What was met in the texts of the vectors that came last.
+        stats: What happened so far. A run that continues another has the stats of that one merged
+            in before it begins.
+        chunk_stats: What happened to the texts of the vectors that came last.
 
     Args:
-        tokenizer: The encoder's tokenizer.
-        padder: Builds its batches.
-        choose_backend: Gives what runs them, for a job of at least so many texts.
-        dim: Size of a vector.
-        settings: What the call asks for.
+        spec: The encoder's.
+        choose_backend: Gives what embeds the batches, for a job of at least so many texts.
+        kind: ``query`` puts the query prompt before each text and refuses a blank one;
+            ``document`` puts the document prompt and gives it the vector of the empty text.
+        batch_tokens: Tokens per batch, padding included; ``None`` for what suits the backend.
+
+    Raises:
+        InputError: An unknown kind.
     """
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
-        padder: Padder,
+        spec: EncoderSpec,
         choose_backend: Callable[[int], Backend],
         *,
-        dim: int,
-        settings: RunSettings,
+        kind: Kind = "document",
+        batch_tokens: int | None = None,
     ) -> None:
-        self._tokenizer = tokenizer
-        self._padder = padder
+        if kind not in Prompts._fields:
+            raise InputError(f"kind must be 'document' or 'query', not {kind!r}")
+        self._spec = spec
         self._choose_backend = choose_backend
-        self._dim = dim
-        self._settings = settings
-        self.account = Account()
-        self.pool = Account()
+        self._prompt: str = getattr(spec.prompts, kind)
+        self._blank_allowed = kind != "query"
+        self._batch_tokens = batch_tokens
+        self.stats = EncodeStats()
+        self.chunk_stats = EncodeStats()
         self._tokens_before = 0
         self._seconds = 0.0
 
@@ -125,52 +114,52 @@ class EncodingRun:
         progress: bool = False,
         warn: bool = True,
     ) -> Iterator[Vectors]:
-        """Vectors of the texts in order, one pool (n, dim) at a time; drawn once a run.
+        """Vectors of the texts in order, one chunk (n, dim) at a time; drawn once per run.
 
         Args:
-            texts: The texts, read no further than one pool ahead of the one that is encoded.
+            texts: The texts, read no further than one chunk ahead of the one that is encoded.
             total: How many there are, for the progress; by default `len(texts)` where it has one.
             progress: Show progress on standard error.
-            warn: Say at the end, once, what would otherwise pass unseen.
+            warn: Log at the end, once, what would otherwise pass unseen.
         """
         started = time.perf_counter()
         if length_of(texts) is not None and not isinstance(texts, Iterator):
-            for row, text in enumerate(_rows_of(texts), self.account.rows):
+            for row, text in enumerate(_rows_of(texts), self.stats.rows):
                 self._checked(text, row)  # before any of them costs time
         if total is None:
             total = length_of(texts)
-        self._tokens_before = self.account.tokens
-        with track("encoding", total, done=self.account.rows, shown=progress) as advance:
-            for pool, following in _one_ahead(self._pools(texts), self._tokenize):
-                known = self.account.rows + pool.account.rows
+        self._tokens_before = self.stats.tokens
+        with track("encoding", total, done=self.stats.rows, shown=progress) as advance:
+            for chunk, following in _one_ahead(self._chunks(texts), self._tokenize):
+                known = self.stats.rows + chunk.stats.rows
                 if following is not None:
-                    known += following.account.rows
+                    known += following.stats.rows
                 backend = self._choose_backend(max(total or 0, known))
-                vectors = self._encode_pool(pool, backend, advance)
-                self.account.add(pool.account)
-                self.pool = pool.account
+                vectors = self._embed(chunk, backend, advance)
+                self.stats.merge(chunk.stats)
+                self.chunk_stats = chunk.stats
                 yield vectors
         self._seconds = time.perf_counter() - started
         if warn:
-            self.report().warn(logger, self._settings.max_tokens)
+            self.report().warn(logger, self._spec.max_tokens)
 
     def report(self) -> EncodeReport:
-        """The account of the texts whose vectors have been drawn."""
-        return self.account.report(self._seconds, self.account.tokens - self._tokens_before)
+        """What happened to the texts whose vectors have been drawn."""
+        return self.stats.report(self._seconds, self.stats.tokens - self._tokens_before)
 
-    def _pools(self, texts: Iterable[str]) -> Iterator[_Pool]:
+    def _chunks(self, texts: Iterable[str]) -> Iterator[_Chunk]:
         """Checked texts, a bounded number at a time."""
-        pool = _Pool([], Account())
+        chunk = _Chunk([], EncodeStats())
         chars = 0
-        for row, text in enumerate(_rows_of(texts), self.account.rows):
-            pool.texts.append(self._clean(text, row, pool.account))
-            pool.account.rows += 1
-            chars += len(pool.texts[-1])
-            if pool.account.rows >= _POOL_TEXTS or chars >= _POOL_CHARS:
-                yield pool
-                pool, chars = _Pool([], Account()), 0
-        if pool.texts:
-            yield pool
+        for row, text in enumerate(_rows_of(texts), self.stats.rows):
+            chunk.texts.append(self._clean(text, row, chunk.stats))
+            chunk.stats.rows += 1
+            chars += len(chunk.texts[-1])
+            if chunk.stats.rows >= _CHUNK_TEXTS or chars >= _CHUNK_CHARS:
+                yield chunk
+                chunk, chars = _Chunk([], EncodeStats()), 0
+        if chunk.texts:
+            yield chunk
 
     def _checked(self, text: object, row: int) -> str:
         """The text of a row.
@@ -187,57 +176,55 @@ class EncodingRun:
                 + (f" ({text!r})" if isinstance(text, float) or text is None else "")
                 + "; every row must be a text"
             )
-        if not self._settings.blank_allowed and is_blank(text):
+        if not self._blank_allowed and is_blank(text):
             raise InputError(f"row {row}: the query is blank; give it some words")
         return text
 
-    def _clean(self, row_text: object, row: int, account: Account) -> str:
+    def _clean(self, row_text: object, row: int, stats: EncodeStats) -> str:
         text = self._checked(row_text, row)
         if is_blank(text):
-            account.blank.append(row)
-            return self._settings.prompt
+            stats.blank.append(row)
+            return self._prompt
         if has_surrogates(text):
-            account.repaired.append(row)
+            stats.repaired.append(row)
             text = repair_surrogates(text)
-        return self._settings.prompt + text
+        return self._prompt + text
 
-    def _tokenize(self, pool: _Pool) -> _TokenizedPool:
+    def _tokenize(self, chunk: _Chunk) -> _TokenizedChunk:
         places: dict[str, int] = {}
-        place_of = [places.setdefault(text, len(places)) for text in pool.texts]
-        tokens = self._tokenizer.tokenize(list(places), self._settings.max_tokens)
-        return _TokenizedPool(pool.account, tokens, place_of)
+        place_of = [places.setdefault(text, len(places)) for text in chunk.texts]
+        return _TokenizedChunk(chunk.stats, self._spec.tokenize(list(places)), place_of)
 
-    def _encode_pool(self, pool: _TokenizedPool, backend: Backend, advance: Advance) -> Vectors:
-        account, tokens, place_of = pool
+    def _embed(self, chunk: _TokenizedChunk, backend: Backend, advance: Advance) -> Vectors:
+        stats, tokens, place_of = chunk
         lengths = [len(token.ids) for token in tokens]
         repeats = np.bincount(place_of)
-        distinct = np.empty((len(tokens), self._dim), dtype=np.float32)
+        distinct = np.empty((len(tokens), self._spec.dim), dtype=np.float32)
 
-        def deliver(rows: npt.NDArray[np.int64], vectors: Vectors) -> None:
-            _check_shape(vectors, (len(rows), self._dim))
+        def embed(rows: Int64) -> None:  # called from several threads, never twice for a row
+            vectors = backend.embed(self._spec.collator.collate(tokens, rows))
+            _check_shape(vectors, (len(rows), self._spec.dim))
             distinct[rows] = vectors
             advance(int(repeats[rows].sum()))
 
-        backend.run(
-            plan_batches(lengths, self._settings.batch_tokens or backend.batch_tokens),
-            lambda rows: self._padder.pad(tokens, rows),
-            deliver,
-        )
-        vectors = distinct if len(tokens) == account.rows else distinct[place_of]
+        plan = plan_batches(lengths, self._batch_tokens or backend.batch_tokens)
+        with backend.streams(len(plan)) as streams:
+            run_streams(embed, plan, streams, backend.first_use)
+        vectors = distinct if len(tokens) == stats.rows else distinct[place_of]
         self._check_finite(vectors)
-        account.duplicates = account.rows - len(tokens)
-        account.tokens = sum(lengths)
-        for row, place in enumerate(place_of, self.account.rows):
-            if tokens[place].lost:
-                account.truncated.append(row)
-                account.tokens_lost += tokens[place].lost
-                account.tokens_lost_exact &= tokens[place].exact
+        stats.duplicates = stats.rows - len(tokens)
+        stats.tokens = sum(lengths)
+        for row, place in enumerate(place_of, self.stats.rows):
+            if tokens[place].truncated:
+                stats.truncated.append(row)
+                stats.tokens_lost += tokens[place].truncated
+                stats.tokens_lost_exact &= tokens[place].exact
         return vectors
 
     def _check_finite(self, vectors: Vectors) -> None:
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            row = self.account.rows + int(np.argmin(finite))
+            row = self.stats.rows + int(np.argmin(finite))
             raise InputError(
                 f"row {row}: the model gave a vector with NaN or infinite values; "
                 "its weights are damaged"

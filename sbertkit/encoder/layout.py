@@ -8,7 +8,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sbertkit.encoder.library_errors import library_errors
-from sbertkit.encoder.postprocessors import STEPS, build_step
+from sbertkit.encoder.pooling import POOLINGS
+from sbertkit.encoder.postprocessors import POSTPROCESSORS, build_postprocessor
 from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.weights import tensor_shapes
 from sbertkit.errors import InputError
@@ -24,14 +25,7 @@ _TRANSFORMER_CONFIGS = (
     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json",
 )
-_POOLING_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+_POOLING_FLAGS = {kind.st_flag: kind.st_name for kind in POOLINGS.values()}
 _DEFAULT_LAYER_START = 4
 
 
@@ -52,16 +46,10 @@ class _TransformerConfig:
 
 @dataclass(frozen=True, slots=True)
 class _PoolingConfig:
-    """The pooling by its mode's name, or by one flag for each mode."""
+    """The pooling by its mode's name; else there is one flag for each mode."""
 
     pooling_mode: str | list[str] | None = None
     include_prompt: bool | None = True
-    pooling_mode_cls_token: bool = False
-    pooling_mode_max_tokens: bool = False
-    pooling_mode_mean_tokens: bool = False
-    pooling_mode_mean_sqrt_len_tokens: bool = False
-    pooling_mode_weightedmean_tokens: bool = False
-    pooling_mode_lasttoken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +66,7 @@ class ModelFolder:
         declares_modules: Whether there is a modules.json; else it is a plain encoder.
         pooling_mode: sentence-transformers' name of the pooling, if one is declared.
         layers: Hidden states whose average is pooled; empty for the output alone.
-        steps: Post-processing in order.
+        postprocessors: Post-processing in order.
         max_tokens: The declared limit, if any.
         lower_case: Whether texts are lower-cased before tokenizing.
         settings: The content of config_sentence_transformers.json.
@@ -89,7 +77,7 @@ class ModelFolder:
     declares_modules: bool = False
     pooling_mode: str | None = None
     layers: tuple[int, ...] = ()
-    steps: list[nn.Module] = field(default_factory=list)
+    postprocessors: list[nn.Module] = field(default_factory=list)
     max_tokens: int | None = None
     lower_case: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
@@ -136,30 +124,31 @@ def _read_module(model: ModelFolder, folder: Path, module: _Module, position: in
     """Adds one entry of modules.json to what is known of the model."""
     name = module.type.rsplit(".", 1)[-1]
     # The first module is the encoder, and no other is.
-    published = module.type.startswith("sentence_transformers.") and (
+    known = module.type.startswith("sentence_transformers.") and (
         (name == "Transformer") == (position == 0)
     )
     place = folder
     if module.path:
         with library_errors(f"{folder}: module {position} points to no folder in it"):
             place = inside(folder, module.path)
-    if published and name == "Transformer":
+    if known and name == "Transformer":
         _read_transformer(model, place)
-    elif published and name == "WeightedLayerPooling" and model.pooling_mode is None:
+    elif known and name == "WeightedLayerPooling" and model.pooling_mode is None:
         model.layers = _read_layers(place)
-    elif published and name == "Pooling" and model.pooling_mode is None:
+    elif known and name == "Pooling" and model.pooling_mode is None:
         model.pooling_mode = _read_pooling_mode(place / "config.json")
-    elif published and name == "Dropout":
+    elif known and name == "Dropout":
         pass  # does nothing outside training
-    elif published and name in STEPS and model.pooling_mode is not None:
+    elif known and name in POSTPROCESSORS and model.pooling_mode is not None:
         config_file = place / "config.json"
         config = read_object(config_file) if config_file.is_file() else {}
-        model.steps.append(build_step(name, config, _read_weights(place, name), config_file))
+        weights = _read_weights(place, name)
+        model.postprocessors.append(build_postprocessor(name, config, weights, config_file))
     else:
         raise InputError(
             f"{folder}: module {position} is {module.type}, which is not supported there; expected "
             "Transformer, then Pooling (WeightedLayerPooling before it), then any of "
-            f"{', '.join(sorted(STEPS))} or Dropout, all of sentence_transformers"
+            f"{', '.join(sorted(POSTPROCESSORS))} or Dropout, all of sentence_transformers"
         )
 
 
@@ -177,10 +166,13 @@ def _read_transformer(model: ModelFolder, place: Path) -> None:
 
 
 def _read_pooling_mode(path: Path) -> str:
-    config = _read(path, _PoolingConfig)
+    content = read_object(path)
+    config = as_record(content, _PoolingConfig, path)
+    given = {flag: content[flag] for flag in _POOLING_FLAGS.keys() & content.keys()}
+    flags = as_record(given, dict[str, bool], path)
     modes = config.pooling_mode
     if modes is None:
-        modes = [mode for flag, mode in _POOLING_FLAGS.items() if getattr(config, flag)]
+        modes = [mode for flag, mode in _POOLING_FLAGS.items() if flags.get(flag)]
     elif isinstance(modes, str):
         modes = [modes]
     if len(modes) != 1:

@@ -13,7 +13,7 @@ WINDOW_CHARS = 50_000
 CONTEXT_CHARS = 2_000
 """What a window sees of the text on either side."""
 COUNTED_CHARS = 500_000
-"""Where tokens are counted at least; in what follows they are estimated."""
+"""Characters in which tokens are counted; in what follows they are estimated."""
 
 
 class LongTokens(NamedTuple):
@@ -77,7 +77,7 @@ def tokenize_growing(
     while True:
         piece = text[-chars:] if from_end else text[:chars]
         ids = encode(piece)
-        # What the cut has changed lies beyond the second half.
+        # What truncation has changed lies beyond the second half.
         if len(piece) == len(text) or (room is not None and len(ids) > 2 * room):
             return _tokens(ids, len(ids), len(piece), len(text))
         chars *= 2
@@ -91,7 +91,7 @@ def _ids_between(
     ids, places = encode(text[low : end + CONTEXT_CHARS])
     first, last = start - low, end - low
     if end == len(text):
-        last += 1  # a token of no character may stand behind the last one
+        last += 1  # a token of no character may follow the last one
     return [token for token, place in zip(ids, places, strict=True) if first <= place < last]
 
 

@@ -3,11 +3,13 @@
 import copy
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.postprocessors import Normalize
 from sbertkit.encoder.transformer import Transformer, parameters_behind, quiet_transformers
 from sbertkit.errors import InputError
 
@@ -21,50 +23,57 @@ class Network(nn.Module):
     Args:
         transformer: The encoder.
         pooling: From token vectors to a text's vector.
-        steps: What follows, in order (see `sbertkit.encoder.postprocessors`).
+        postprocessors: What follows, in order (see `sbertkit.encoder.postprocessors`).
     """
 
     def __init__(
-        self, transformer: Transformer, pooling: Pooling, steps: Sequence[nn.Module]
+        self, transformer: Transformer, pooling: Pooling, postprocessors: Sequence[nn.Module]
     ) -> None:
         super().__init__()
         self.transformer = transformer.model
         self.pooling = pooling
-        self.steps = nn.ModuleList(steps)
+        self.postprocessors = nn.ModuleList(postprocessors)
         self.dim = transformer.hidden_size
-        for step in steps:
-            self.dim = step.out_dim(self.dim)  # type: ignore[operator]  # a Step
+        for module in postprocessors:
+            self.dim = module.out_dim(self.dim)  # type: ignore[operator]  # a PostProcessor
 
-    def forward(self, input_ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+    @property
+    def normalizes(self) -> bool:
+        """Whether every vector has unit length."""
+        modules = self.postprocessors
+        return len(modules) > 0 and isinstance(modules[-1], Normalize)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> Tensor:
         """Text vectors (B, dim) from token ids (B, T), a 0/1 mask (B, T) and token types."""
-        extra = {} if types is None else {"token_type_ids": types}
-        if self.pooling.layers:
-            extra["output_hidden_states"] = True  # type: ignore[assignment]  # a flag among tensors
-        output = self.transformer(input_ids=input_ids, attention_mask=mask, **extra)
-        hidden = output.hidden_states if self.pooling.layers else None
-        vectors = self.pooling(output.last_hidden_state, hidden, mask)  # (B, dim)
-        for step in self.steps:
-            vectors = step(vectors)
+        layered = bool(self.pooling.layers)
+        inputs = input_ids, attention_mask, token_type_ids
+        output = token_states(self.transformer, inputs, all_layers=layered)
+        layers = output.hidden_states if layered else None
+        vectors = self.pooling(output.last_hidden_state, layers, attention_mask)
+        for module in self.postprocessors:
+            vectors = module(vectors)  # (B, dim)
         return vectors
 
-    def contributing_tensors(
-        self, input_ids: Tensor, mask: Tensor, types: Tensor | None
+    def used_parameters(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None
     ) -> dict[str, Tensor]:
         """The parameters that reach the vector, by name; a pooler or an unused layer does not.
 
         Args:
             input_ids: Token ids of any text, (1, T).
-            mask: Its mask, (1, T).
-            types: Its token types, for models that take them.
+            attention_mask: Its mask, (1, T).
+            token_type_ids: Its token types, for models that take them.
 
         Raises:
             InputError: The model gives no text vector, as where its layers differ in length.
         """
         self.requires_grad_(requires_grad=True)
         try:
-            # What a model says once, such as that it pads to its window, is said here unheard.
+            # What a model reports once, such as that it pads to its window, is not shown.
             with quiet_transformers(), torch.inference_mode(mode=False), torch.enable_grad():
-                vectors = self(input_ids, mask, types)
+                vectors = self(input_ids, attention_mask, token_type_ids)
                 if vectors.shape[1] != self.dim:
                     raise ValueError(f"its token vectors have another size: {vectors.shape[1]}")
                 reached = parameters_behind(vectors)
@@ -83,6 +92,25 @@ class Network(nn.Module):
             for name, parameter in self.named_parameters()
             if id(parameter) in reached
         }
+
+
+def token_states(
+    model: nn.Module, inputs: tuple[Tensor, Tensor, Tensor | None], *, all_layers: bool = False
+) -> Any:
+    """What a transformers model gives for token ids, attention mask and token types, each (B, T).
+
+    Args:
+        model: The model.
+        inputs: As `batch_tensors` gives them.
+        all_layers: Whether the output has `hidden_states` beside `last_hidden_state`.
+    """
+    input_ids, attention_mask, token_type_ids = inputs
+    given: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
+    if token_type_ids is not None:
+        given["token_type_ids"] = token_type_ids
+    if all_layers:
+        given["output_hidden_states"] = True
+    return model(**given)
 
 
 def without_hooks(transformer: Transformer, network: Network) -> tuple[Transformer, Network]:

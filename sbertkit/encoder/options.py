@@ -3,12 +3,16 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sbertkit.encoder.backends import BACKENDS
+from sbertkit.encoder.pooling import check_pooling
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, InputTypeError
 
-POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
-BACKENDS = ("auto", "torch", "onnx", "openvino")
-PRECISIONS = ("fp32", "bf16", "fp16", "int8", "auto")
+BACKEND_CHOICES = ("auto", *BACKENDS)
+PRECISIONS = (
+    *dict.fromkeys(precision for kind in BACKENDS.values() for precision in kind.precisions),
+    "auto",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +30,22 @@ class LoadOptions:
     revision: str | None = None
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise InputError(f"backend must be one of {', '.join(BACKENDS)}, not {self.backend!r}")
-        if self.precision not in PRECISIONS:
-            raise InputError(
-                f"precision must be one of {', '.join(PRECISIONS)}, not {self.precision!r}"
-            )
-        if self.pooling is not None and self.pooling not in POOLINGS:
-            raise InputError(
-                f"unknown pooling {self.pooling!r}; expected one of {', '.join(sorted(POOLINGS))}"
-            )
+        for name, value, choices in (
+            ("backend", self.backend, BACKEND_CHOICES),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if value not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        if self.backend != "auto" and self.precision != "auto":
+            possible = BACKENDS[self.backend].precisions
+            if self.precision not in possible:
+                raise InputError(
+                    f"backend {self.backend} computes in {', '.join(possible[:-1])} or "
+                    f"{possible[-1]}, not in {self.precision}; choose another backend (auto) or "
+                    "precision"
+                )
+        if self.pooling is not None:
+            check_pooling(self.pooling)
         normalize: object = self.normalize
         if normalize is not None and not isinstance(normalize, bool):
             raise InputTypeError(f"normalize must be True, False or None, not {normalize!r}")

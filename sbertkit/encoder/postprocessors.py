@@ -1,7 +1,7 @@
 """What happens to a text's vector after pooling: the modules that plain sentence-transformers runs.
 
-A further step (whitening, centering and their like) is a `Dense` with Identity or one more entry of
-`STEPS`; nothing else has to know of it.
+A further one (whitening, centering and their like) is a `Dense` with Identity or one more entry of
+`POSTPROCESSORS`; nothing else has to know of it.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,10 +24,10 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class Step(Protocol):
+class PostProcessor(Protocol):
     """A module that maps vectors (B, dim_in) to (B, dim_out) and can describe itself."""
 
-    published_name: str
+    st_name: str
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """Vectors (B, dim_out)."""
@@ -45,7 +45,7 @@ class Step(Protocol):
 class Normalize(nn.Module):
     """Scales each vector to unit length."""
 
-    published_name = "Normalize"
+    st_name = "Normalize"
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Unit vectors (B, dim)."""
@@ -63,7 +63,7 @@ class Normalize(nn.Module):
 class Dense(nn.Module):
     """A linear map and an activation."""
 
-    published_name = "Dense"
+    st_name = "Dense"
 
     def __init__(
         self, in_features: int, out_features: int, *, bias: bool = True, activation: str = "Tanh"
@@ -105,7 +105,7 @@ class Dense(nn.Module):
 class LayerNorm(nn.Module):
     """Layer normalization over the vector, with learned scale and shift."""
 
-    published_name = "LayerNorm"
+    st_name = "LayerNorm"
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -165,29 +165,29 @@ def _dense(config: _DenseConfig, where: object) -> Dense:
     return Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
 
 
-class _StepKind(NamedTuple):
+class _Kind(NamedTuple):
     config: type[Any]
     build: Callable[[Any, object], nn.Module]
 
 
-STEPS: dict[str, _StepKind] = {
-    "Dense": _StepKind(_DenseConfig, _dense),
-    "LayerNorm": _StepKind(_LayerNormConfig, lambda config, _: LayerNorm(config.dimension)),
-    "Normalize": _StepKind(_NormalizeConfig, lambda _config, _: Normalize()),
+POSTPROCESSORS: dict[str, _Kind] = {
+    "Dense": _Kind(_DenseConfig, _dense),
+    "LayerNorm": _Kind(_LayerNormConfig, lambda config, _: LayerNorm(config.dimension)),
+    "Normalize": _Kind(_NormalizeConfig, lambda _config, _: Normalize()),
 }
-"""Settings and builders of the steps by their sentence-transformers class name."""
+"""Settings and builders of the post-processors by their sentence-transformers class name."""
 
 
-def build_step(
+def build_postprocessor(
     name: str,
     config: Mapping[str, Any],
     weights: Mapping[str, Tensor],
     where: object = "config.json",
 ) -> nn.Module:
-    """The step of that class name with its weights in float32.
+    """The post-processor of that class name with its weights in float32.
 
     Args:
-        name: A key of `STEPS`.
+        name: A key of `POSTPROCESSORS`.
         config: Its settings.
         weights: Its weights.
         where: The file of its settings, for messages.
@@ -201,17 +201,17 @@ def build_step(
                 f"{where}: a module that works on {port[:100]!r} is not supported; expected "
                 "'sentence_embedding'"
             )
-    kind = STEPS[name]
+    kind = POSTPROCESSORS[name]
     settings = as_record(config, kind.config, where)
     try:
         # Without memory of its own, which the settings might ask far too much of.
         with torch.device("meta"):
-            step = kind.build(settings, where)
+            module = kind.build(settings, where)
         tensors = {key: value.to(torch.float32, copy=True) for key, value in weights.items()}
-        step.load_state_dict(tensors, assign=True)
+        module.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(
             f"the weights of the model's {name} module do not fit its settings in {where}: {reason}"
         ) from error
-    return step
+    return module

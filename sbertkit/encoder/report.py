@@ -1,4 +1,4 @@
-"""What encoding a list of texts met."""
+"""What happened to the texts that were encoded."""
 
 import logging
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ class EncodeReport:
 
     Attributes:
         rows: Texts encoded.
-        truncated: Rows that were cut at `max_tokens`.
-        tokens_lost: Tokens cut off, over all rows.
+        truncated: Rows that were truncated to `max_tokens`.
+        tokens_lost: Tokens that were truncated, over all rows.
         blank: Rows without a visible character; they have the vector of the empty text.
         repaired: Rows whose unpaired surrogates became U+FFFD.
-        duplicates: Rows that took the vector of an equal text of the same pool of texts.
+        duplicates: Rows that took the vector of an equal text of the same chunk of texts.
         seconds: Wall time of the call.
         tokens_per_second: Tokens that went through the model (padding not counted) over `seconds`.
         tokens_lost_exact: Whether all of `tokens_lost` were counted; in texts of more than 500,000
@@ -37,15 +37,15 @@ class EncodeReport:
     tokens_lost_exact: bool = True
 
     def warn(self, logger: logging.Logger, max_tokens: int | None) -> None:
-        """Says what would otherwise pass unseen, one line for each kind.
+        """Logs what would otherwise pass unseen, one line for each kind.
 
         Args:
             logger: Where to.
-            max_tokens: Where texts were cut.
+            max_tokens: What texts were truncated to.
         """
         if self.truncated:
             logger.warning(
-                "%d of %d texts were cut at %d tokens (%s%d tokens lost)",
+                "%d of %d texts were truncated to %d tokens (%s%d tokens lost)",
                 len(self.truncated),
                 self.rows,
                 max_tokens,
@@ -67,8 +67,8 @@ class EncodeReport:
 
 
 @dataclass(slots=True)
-class Account:
-    """What encoding has met so far; the attributes are those of `EncodeReport`, and `tokens`.
+class EncodeStats:
+    """Running counts of an encoding; the attributes are those of `EncodeReport`, and `tokens`.
 
     Attributes:
         tokens: That went through the model, padding not counted.
@@ -83,8 +83,8 @@ class Account:
     duplicates: int = 0
     tokens: int = 0
 
-    def add(self, later: "Account") -> None:
-        """Takes in the account of the texts that followed, whose row numbers go on from ours."""
+    def merge(self, later: "EncodeStats") -> None:
+        """Adds the counts of the texts that followed, whose row numbers continue ours."""
         self.rows += later.rows
         self.truncated += later.truncated
         self.tokens_lost += later.tokens_lost

@@ -28,14 +28,14 @@ def resolve_model(name: str, revision: str | None = None) -> Path:
     """The folder of a model given by a folder's path or a hub name.
 
     Raises:
-        InputError: The name is nowhere to be found.
+        InputError: There is no such model.
     """
     if not name:
         raise InputError("the model's name is empty; pass a hub name or the path of a model folder")
     folder = Path(name)
     with suppress(OSError):  # a name too long for a path
         if folder.is_dir():
-            _check_meant(folder, name)
+            _check_model_folder(folder, name)
             return folder
         if folder.exists():
             raise InputError(f"{name} is a file; expected a model folder or a hub name")
@@ -50,7 +50,7 @@ def resolve_model(name: str, revision: str | None = None) -> Path:
     return _from_hub(name, revision)
 
 
-def _check_meant(folder: Path, name: str) -> None:
+def _check_model_folder(folder: Path, name: str) -> None:
     """Refuses a folder that is no model and only happens to have the name of one.
 
     Raises:
@@ -66,7 +66,7 @@ def _check_meant(folder: Path, name: str) -> None:
 
 
 def _bundled_folder() -> Path | None:
-    """The folder in the package that carries the model, once its weights are known as genuine."""
+    """The model folder in the bundled package, after its weights were found to be genuine."""
     spec = find_spec(_BUNDLED_PACKAGE)
     if spec is None or spec.origin is None:
         return None
@@ -106,7 +106,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
                 return found
             partial = found
     if partial is not None:
-        return partial  # the loader says what it lacks
+        return partial  # the loader reports what it lacks
     raise InputError(
         f"model {name!r} was not found: no folder of that name, not in the local hub cache, and "
         f"{reason}; pass the path of a model folder{_bundled_hint()}"

@@ -1,11 +1,11 @@
-"""Writes an encoder as a folder in the layout of sentence-transformers."""
+"""Writes a model as a folder in the layout of sentence-transformers."""
 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -13,14 +13,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sbertkit.encoder.layout import pooling_flags
-from sbertkit.encoder.pooling import KINDS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.encoder.transformer import quiet_transformers
 from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors, writer_errors
-
-if TYPE_CHECKING:
-    from sbertkit.encoder.encoder import Encoder
 
 LINEAGE_FILE = "sbertkit.json"
 MODEL_MARKER = "modules.json"
@@ -28,19 +26,19 @@ MODEL_MARKER = "modules.json"
 _FORMAT = 1
 
 
-def save_encoder(
-    encoder: "Encoder", folder: Path, *, lineage: Mapping[str, Any] | None = None
+def save_model(
+    model: TorchModel, folder: Path, *, lineage: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes the folder in one step; see `Encoder.save` and `write_encoder`."""
+    """Writes the folder in one step; see `Encoder.save` and `write_model_files`."""
     with storage_errors(folder):
         clear_leftovers(folder)
         check_model_target(folder)
         with staged_folder(folder, last=MODEL_MARKER) as staged:
-            write_encoder(encoder, staged, lineage=lineage)
+            write_model_files(model, staged, lineage=lineage)
 
 
-def write_encoder(
-    encoder: "Encoder",
+def write_model_files(
+    model: TorchModel,
     folder: Path,
     *,
     lineage: Mapping[str, Any] | None = None,
@@ -49,9 +47,9 @@ def write_encoder(
     """Writes the files into an empty folder, which the caller puts in its place.
 
     Args:
-        encoder: What to save.
+        model: What to save.
         folder: Where to.
-        lineage: How the encoder came about, as JSON can hold it.
+        lineage: How the model came about, as JSON can hold it.
         add: Writes further files into the folder.
 
     Raises:
@@ -59,7 +57,7 @@ def write_encoder(
     """
     # So safetensors and tokenizers report a full disk, the latter without a type of its own.
     with writer_errors(folder, SafetensorError, Exception):
-        _write_folder(encoder, folder)
+        _write_folder(model, folder)
         if add is not None:
             add(folder)
     _write_json(
@@ -67,10 +65,10 @@ def write_encoder(
         {
             "format": _FORMAT,
             "files": sorted(_files_in(folder)),
-            "fingerprint": encoder.fingerprint,
+            "fingerprint": model.fingerprint,
             "lineage": {
-                "base": lineage_name(encoder.options.model),
-                "pooling": encoder.pooling,
+                "base": lineage_name(model.spec.options.model),
+                "pooling": model.spec.pooling,
                 **(lineage or {}),
             },
         },
@@ -85,7 +83,7 @@ def lineage_name(model: str) -> str:
 
 
 def check_model_target(folder: Path) -> None:
-    """Refuses a folder in which anything else than an earlier saved model would be lost.
+    """Refuses a folder in which anything else than an earlier saved model would be overwritten.
 
     Raises:
         InputError: The folder is a file, or holds what sbertkit did not write.
@@ -112,16 +110,16 @@ def _files_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def _write_folder(encoder: "Encoder", folder: Path) -> None:
-    _write_transformer(encoder, folder)
-    _write_tokenizer(encoder, folder)
-    _write_settings(encoder, folder)
+def _write_folder(model: TorchModel, folder: Path) -> None:
+    _write_transformer(model, folder)
+    _write_tokenizer(model, folder)
+    _write_settings(model, folder)
     modules = ["Transformer"]
-    modules += _write_pooling(encoder, folder)
-    for step in encoder.steps:
-        place = folder / f"{len(modules)}_{step.published_name}"
-        _write_module(place, step.config(), step)  # type: ignore[operator]
-        modules.append(str(step.published_name))
+    modules += _write_pooling(model, folder)
+    for module in model.postprocessors:
+        place = folder / f"{len(modules)}_{module.st_name}"
+        _write_module(place, module.config(), module)  # type: ignore[operator]
+        modules.append(str(module.st_name))
     _write_json(
         folder / MODEL_MARKER,
         [
@@ -136,64 +134,63 @@ def _write_folder(encoder: "Encoder", folder: Path) -> None:
     )
 
 
-def _write_transformer(encoder: "Encoder", folder: Path) -> None:
-    transformer = encoder.transformer
-    model = transformer.model
+def _write_transformer(model: TorchModel, folder: Path) -> None:
+    transformer = model.transformer
     # Weights that the files lacked are random and must not pass for trained ones.
     weights = {
         name: tensor.detach().cpu().contiguous()
-        for name, tensor in model.state_dict().items()
+        for name, tensor in transformer.model.state_dict().items()
         if name not in transformer.missing
     }
-    layers = bool(encoder.network.pooling.layers)
-    with quiet_transformers(), _changed(model.config, output_hidden_states=layers):
-        model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+    layers = bool(model.network.pooling.layers)
+    with quiet_transformers(), _changed(transformer.model.config, output_hidden_states=layers):
+        transformer.model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
 
 
-def _write_tokenizer(encoder: "Encoder", folder: Path) -> None:
-    tokenizer = encoder.tokenizer.hf
+def _write_tokenizer(model: TorchModel, folder: Path) -> None:
+    tokenizer = model.spec.tokenizer.hf
     changes: dict[str, Any] = {
-        "padding_side": "left" if encoder.transformer.pads_left else "right",
+        "padding_side": "left" if model.transformer.pads_left else "right",
         # Any token that it has will do for padding, which no vector depends on.
         "pad_token": tokenizer.pad_token or tokenizer.eos_token or tokenizer.unk_token,
     }
-    if encoder.max_tokens is not None:
-        changes["model_max_length"] = encoder.max_tokens
+    if model.spec.max_tokens is not None:
+        changes["model_max_length"] = model.spec.max_tokens
     with quiet_transformers(), _changed(tokenizer, **changes):
         tokenizer.save_pretrained(folder)
         if getattr(tokenizer, "backend_tokenizer", None) is None:
             return
         read_again = Tokenizer(type(tokenizer).from_pretrained(folder, local_files_only=True))
-    if read_again.canonical_json() != encoder.tokenizer.canonical_json():
-        # A class that builds its tokenizer anew loses what was changed in it (an appended end
+    if read_again.canonical_json() != model.spec.tokenizer.canonical_json():
+        # A class that rebuilds its tokenizer loses what was changed in it (an appended end
         # token, lower-casing); the generic class takes tokenizer.json as it is.
         path = folder / "tokenizer_config.json"
         config = json.loads(path.read_text(encoding="utf-8"))
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
-        for setting in ("add_bos_token", "add_eos_token"):  # these would build them anew as well
+        for setting in ("add_bos_token", "add_eos_token"):  # with these it would be rebuilt as well
             config.pop(setting, None)
         config["model_input_names"] = tokenizer.model_input_names
         _write_json(path, config)
 
 
-def _write_settings(encoder: "Encoder", folder: Path) -> None:
-    transformer: dict[str, Any] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
-    tokenizer = encoder.tokenizer.hf
+def _write_settings(model: TorchModel, folder: Path) -> None:
+    transformer: dict[str, Any] = {"max_seq_length": model.spec.max_tokens, "do_lower_case": False}
+    tokenizer = model.spec.tokenizer.hf
     if not (tokenizer.pad_token or tokenizer.eos_token or tokenizer.unk_token):
         # sentence-transformers does not batch without one. In the tokenizer's own files it would
         # become a special token, and texts and fingerprint others; a long one is in few texts.
         transformer["tokenizer_args"] = {"pad_token": max(tokenizer.get_vocab(), key=_longest)}
     _write_json(folder / "sentence_bert_config.json", transformer)
-    declared = encoder.settings
+    declared = model.settings
     default = declared.get("default_prompt_name")
-    if default is None or encoder.options.prompts is not None:
-        default = "document" if encoder.prompts.document else None
+    if default is None or model.spec.options.prompts is not None:
+        default = "document" if model.spec.prompts.document else None
     _write_json(
         folder / "config_sentence_transformers.json",
         {
             "similarity_fn_name": "cosine",
             **declared,
-            "prompts": {**(declared.get("prompts") or {}), **encoder.prompts._asdict()},
+            "prompts": {**(declared.get("prompts") or {}), **model.spec.prompts._asdict()},
             "default_prompt_name": default,
         },
     )
@@ -203,14 +200,14 @@ def _longest(token: str) -> tuple[int, str]:
     return len(token), token
 
 
-def _write_pooling(encoder: "Encoder", folder: Path) -> list[str]:
+def _write_pooling(model: TorchModel, folder: Path) -> list[str]:
     """Writes the pooling's modules; gives their names in order."""
-    pooling = encoder.network.pooling
+    pooling = model.network.pooling
     names = []
-    size = encoder.transformer.hidden_size
+    size = model.transformer.hidden_size
     if pooling.layers:
         names.append("WeightedLayerPooling")
-        count = encoder.transformer.layer_count
+        count = model.transformer.layer_count
         start = min(pooling.layers)
         weights = [1.0 if layer in pooling.layers else 0.0 for layer in range(start, count + 1)]
         place = folder / "1_WeightedLayerPooling"
@@ -222,7 +219,7 @@ def _write_pooling(encoder: "Encoder", folder: Path) -> list[str]:
         _write_module(place, config, None)
         save_file({"layer_weights": torch.tensor(weights)}, place / "model.safetensors")
     # The flags are read by every version of sentence-transformers, `pooling_mode` by the newest.
-    config = {"word_embedding_dimension": size, **pooling_flags(KINDS[pooling.name].published_name)}
+    config = {"word_embedding_dimension": size, **pooling_flags(POOLINGS[pooling.name].st_name)}
     _write_module(folder / f"{len(names) + 1}_Pooling", config, None)
     return [*names, "Pooling"]
 

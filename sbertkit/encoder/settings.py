@@ -9,7 +9,7 @@ from torch import nn
 
 from sbertkit.encoder.layout import ModelFolder
 from sbertkit.encoder.options import LoadOptions
-from sbertkit.encoder.pooling import Pooling, pooling_of_published
+from sbertkit.encoder.pooling import Pooling, pooling_of_st
 from sbertkit.encoder.postprocessors import Normalize
 from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.tokenization import Tokenizer
@@ -39,7 +39,7 @@ def choose_pooling(
                 f"{options.model}: layer weights for hidden states {declared.layers}, but the "
                 f"model has {count} layers"
             )
-        return pooling_of_published(declared.pooling_mode, declared.layers, count)
+        return pooling_of_st(declared.pooling_mode, declared.layers, count)
     logger.warning(
         "%s declares no pooling: using mean over the tokens; choose with pooling (--pooling)",
         options.model,
@@ -47,15 +47,15 @@ def choose_pooling(
     return Pooling.named(_DEFAULT_POOLING, count)
 
 
-def choose_steps(options: LoadOptions, declared: ModelFolder) -> list[nn.Module]:
+def choose_postprocessors(options: LoadOptions, declared: ModelFolder) -> list[nn.Module]:
     """The declared post-processing, with one normalization at its end or none, as asked for."""
-    steps = list(declared.steps)
-    while steps and isinstance(steps[-1], Normalize):
-        steps.pop()
+    modules = list(declared.postprocessors)
+    while modules and isinstance(modules[-1], Normalize):
+        modules.pop()
     wanted = options.normalize
     if wanted is None:
-        wanted = len(steps) < len(declared.steps) or not declared.declares_modules
-    return [*steps, Normalize()] if wanted else steps
+        wanted = len(modules) < len(declared.postprocessors) or not declared.declares_modules
+    return [*modules, Normalize()] if wanted else modules
 
 
 def check_similarity(options: LoadOptions, declared: Declared, *, normalizes: bool) -> None:

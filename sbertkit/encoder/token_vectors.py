@@ -1,4 +1,4 @@
-"""Vectors of single tokens: those the model begins with, and the means of those it ends with."""
+"""Vectors of tokens: their rows of the embedding table, and their means in the last layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,10 @@ import numpy.typing as npt
 import torch
 
 from sbertkit.arrays import Vectors
+from sbertkit.encoder.backends.torch import batch_tensors
 from sbertkit.encoder.batching import Batch, plan_batches
 from sbertkit.encoder.encoder import Encoder
+from sbertkit.encoder.network import token_states
 
 _BATCH_TOKENS = 1_024
 
@@ -39,18 +41,20 @@ def token_vectors(encoder: Encoder, texts: Sequence[str]) -> TokenVectors:
         encoder: Whose tokens they are.
         texts: At most some thousands.
     """
-    tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens)
+    tokens = encoder.spec.tokenize(texts)
     special = encoder.tokenizer.special
     before, after = len(special.before), len(special.after)
     inner = [token.ids[before : len(token.ids) - after] for token in tokens]
     everything = np.concatenate([np.empty(0, np.int32), *inner])
     ids, counts = np.unique(everything, return_counts=True)
-    model = encoder.network.transformer
+    model = encoder.torch.network.transformer
     device = next(model.parameters()).device
-    sums = np.zeros((len(ids), encoder.transformer.hidden_size))
+    sums = np.zeros((len(ids), encoder.torch.transformer.hidden_size))
     for rows in plan_batches([len(token.ids) for token in tokens], _BATCH_TOKENS):
-        batch = encoder.padder.pad(tokens, rows)
-        _add(sums, ids, batch, _states(model, batch, device))
+        batch = encoder.collator.collate(tokens, rows)
+        with torch.inference_mode():
+            output = token_states(model, batch_tensors(batch, device))
+        _add(sums, ids, batch, output.last_hidden_state.float().cpu().numpy())
     table = model.get_input_embeddings().weight.detach().float().cpu().numpy()
     logarithms = np.log(counts)
     frequencies = [
@@ -64,26 +68,11 @@ def token_vectors(encoder: Encoder, texts: Sequence[str]) -> TokenVectors:
     )
 
 
-def _states(model: torch.nn.Module, batch: Batch, device: torch.device) -> Vectors:
-    """The last layer's vectors, (B, T, dim)."""
-    extra = {}
-    if batch.types is not None:
-        extra["token_type_ids"] = torch.from_numpy(batch.types).to(device)
-    with torch.inference_mode():
-        output = model(
-            input_ids=torch.from_numpy(batch.input_ids).to(device),
-            attention_mask=torch.from_numpy(batch.mask).to(device),
-            **extra,
-        )
-        states: Vectors = output.last_hidden_state.float().cpu().numpy()
-    return states
-
-
 def _add(
     sums: npt.NDArray[np.float64], ids: npt.NDArray[np.int32], batch: Batch, states: Vectors
 ) -> None:
     """Adds the vectors of a batch to those of their tokens; special tokens are none of `ids`."""
-    real = batch.mask.astype(bool)
+    real = batch.attention_mask.astype(bool)
     found, vectors = batch.input_ids[real], states[real]
     places = np.searchsorted(ids, found)
     known = (places < len(ids)) & (ids[np.minimum(places, len(ids) - 1)] == found)

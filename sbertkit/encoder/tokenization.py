@@ -1,9 +1,9 @@
-"""Texts to token ids: the Rust tokenizer in parallel, with every cut counted."""
+"""Texts to token ids: the Rust tokenizer in parallel, with every truncated token counted."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from sbertkit.errors import InputError
 _TEXTS_PER_CALL = 512
 _CHARS_PER_CALL = 1_000_000
 """What the tokenizer gets at once: enough for all cores, little enough to bound memory, since an
-encoding before it is cut takes some hundred bytes a token."""
+encoding before truncation takes some hundred bytes per token."""
 
 
 class Tokens(NamedTuple):
@@ -23,13 +23,13 @@ class Tokens(NamedTuple):
 
     Attributes:
         ids: With the special tokens, (T,).
-        lost: How many tokens were cut off.
-        exact: Whether `lost` was counted; for a text of more than 500,000 characters it is
+        truncated: How many tokens were truncated.
+        exact: Whether `truncated` was counted; for a text of more than 500,000 characters it is
             estimated.
     """
 
     ids: npt.NDArray[np.int32]
-    lost: int
+    truncated: int
     exact: bool = True
 
 
@@ -47,27 +47,27 @@ class SpecialTokens:
         return len(self.before) + len(self.after)
 
 
-def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in order, a bounded number of texts and characters at a time."""
-    part: list[str] = []
+    chunk: list[str] = []
     chars = 0
     for text in texts:
         size = len(text) if len(text) <= LONG_CHARS else _CHARS_PER_CALL  # alone
-        if part and (len(part) == _TEXTS_PER_CALL or chars + size > _CHARS_PER_CALL):
-            yield part
-            part, chars = [], 0
-        part.append(text)
+        if chunk and (len(chunk) == _TEXTS_PER_CALL or chars + size > _CHARS_PER_CALL):
+            yield chunk
+            chunk, chars = [], 0
+        chunk.append(text)
         chars += size
-    if part:
-        yield part
+    if chunk:
+        yield chunk
 
 
 class Tokenizer:
-    """A Hugging Face tokenizer that counts what it cuts and leaves padding to the batches.
+    """A Hugging Face tokenizer that counts what it truncates and leaves padding to the batches.
 
     Args:
         tokenizer: The tokenizer of the transformers library; its truncation and padding settings
-            (some tokenizer.json files carry their own) are switched off.
+            (some tokenizer.json files have their own) are switched off.
         append_end: Append the end token where the tokenizer adds none (pooling ``eos``).
 
     Raises:
@@ -85,8 +85,10 @@ class Tokenizer:
             self._append_end_token()
             self.special = self._probe_special_tokens()
         self.pad_id: int = tokenizer.pad_token_id or 0
-        self.gives_types = "token_type_ids" in tokenizer.model_input_names
-        self.cuts_left: bool = tokenizer.truncation_side == "left"
+        self.uses_token_types = "token_type_ids" in tokenizer.model_input_names
+        self.truncation_side: Literal["left", "right"] = (
+            "left" if tokenizer.truncation_side == "left" else "right"
+        )
 
     def tokenize(self, texts: Sequence[str], max_tokens: int | None) -> list[Tokens]:
         """Token ids of each text, at most `max_tokens` of them with the special tokens.
@@ -97,36 +99,37 @@ class Tokenizer:
         room = None if max_tokens is None else max_tokens - len(self.special)
         result: list[Tokens] = []
         with library_errors("the model's tokenizer fails on a text"):
-            for part in _parts(texts):
-                if len(part[0]) > LONG_CHARS:
-                    result.append(self._tokenize_long(part[0], room))
+            for chunk in _chunks(texts):
+                if len(chunk[0]) > LONG_CHARS:
+                    result.append(self._tokenize_long(chunk[0], room))
                 elif self._fast is None:
-                    result += [self._tokens(ids, len(ids), room) for ids in self._slow_ids(part)]
+                    result += [self._tokens(ids, len(ids), room) for ids in self._slow_ids(chunk)]
                 else:
-                    result += self._tokenize_fast(part, room)
+                    result += self._tokenize_fast(chunk, room)
         return result
 
-    def _tokenize_fast(self, part: list[str], room: int | None) -> list[Tokens]:
+    def _tokenize_fast(self, texts: list[str], room: int | None) -> list[Tokens]:
         result = []
-        for encoding in self._fast.encode_batch_fast(part, add_special_tokens=False):
+        for encoding in self._fast.encode_batch_fast(texts, add_special_tokens=False):
             count = len(encoding)
             if room is not None and count > room:
-                encoding.truncate(room, direction="left" if self.cuts_left else "right")
+                encoding.truncate(room, direction=self.truncation_side)
             result.append(self._tokens(encoding.ids, count, room))
         return result
 
-    def _slow_ids(self, part: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.hf(part, add_special_tokens=False, verbose=False)["input_ids"]
+    def _slow_ids(self, texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self.hf(texts, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
     def _tokenize_long(self, text: str, room: int | None) -> Tokens:
         """As for any text, from no more of it at once than memory has room for."""
+        from_end = self.truncation_side == "left"
         if self._fast is None:
             found = tokenize_growing(
-                text, room, lambda piece: self._slow_ids([piece])[0], from_end=self.cuts_left
+                text, room, lambda piece: self._slow_ids([piece])[0], from_end=from_end
             )
         else:
-            found = tokenize_windows(text, room, self._ids_and_places, from_end=self.cuts_left)
+            found = tokenize_windows(text, room, self._ids_and_places, from_end=from_end)
         tokens = self._tokens(found.ids, found.total, room)
         return tokens._replace(exact=found.exact)
 
@@ -135,7 +138,7 @@ class Tokenizer:
         return encoding.ids, [place for place, _ in encoding.offsets]
 
     def canonical_json(self) -> str:
-        """The tokenizer as JSON in a steady order, without truncation and padding."""
+        """The tokenizer as JSON in a fixed order, without truncation and padding."""
         if self._fast is None:
             content: dict[str, Any] = {
                 "class": type(self.hf).__name__,
@@ -151,7 +154,7 @@ class Tokenizer:
     def _tokens(self, ids: Sequence[int], count: int, room: int | None) -> Tokens:
         special = self.special
         if room is not None and len(ids) > room:
-            ids = ids[len(ids) - room :] if self.cuts_left else ids[:room]
+            ids = ids[len(ids) - room :] if self.truncation_side == "left" else ids[:room]
         whole = np.array([*special.before, *ids, *special.after], dtype=np.int32)
         if whole.size == 0:  # an empty text for a tokenizer without special tokens
             whole = np.array([self._filler_id()], dtype=np.int32)

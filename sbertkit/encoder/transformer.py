@@ -30,9 +30,9 @@ _ENCODER_CLASSES = {
 }
 """Model types whose text encoder is not what AutoModel gives."""
 
-_LARGEST = {"layer": 1_000, "label": 100_000}
+_MAX_VALUES = {"layer": 1_000, "label": 100_000}
 """Limits of whole numbers in config.json by a part of their name: the library makes lists of that
-length, and runs one layer that often, whatever the weights are."""
+length, and runs one layer as often, whatever the weights are."""
 
 _DOCUMENTS = ("*.json", "*.txt", "*.model", "*.jinja")
 """Files that the library reads whole."""
@@ -70,7 +70,7 @@ class Transformer:
         return int(config.d_model if size is None else size)
 
     @property
-    def takes_types(self) -> bool:
+    def takes_token_types(self) -> bool:
         """Whether the model has an argument for token types."""
         return "token_type_ids" in inspect.signature(self.model.forward).parameters
 
@@ -127,7 +127,7 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
                 output_loading_info=True,
                 trust_remote_code=trust_remote_code,
                 local_files_only=True,
-                # The config may name code on the hub, which would be fetched and run.
+                # The config may name code on the hub, which would be downloaded and run.
                 attn_implementation=None,
                 experts_implementation=None,
                 **_full_attention(config, folder),
@@ -186,9 +186,9 @@ def _check_config(content: Mapping[str, Any], path: Path) -> None:
     for key, value in content.items():
         if key in ("_attn_implementation", "_experts_implementation") and value is not None:
             raise InputError(f"{path}: {key} is for the library's own use; remove it")
-        for part, largest in _LARGEST.items():
-            if part in key and isinstance(value, int) and value > largest:
-                raise InputError(f"{path}: {key} is {value:,}; expected at most {largest:,}")
+        for part, limit in _MAX_VALUES.items():
+            if part in key and isinstance(value, int) and value > limit:
+                raise InputError(f"{path}: {key} is {value:,}; expected at most {limit:,}")
         if isinstance(value, Mapping):  # the config of a part, as of CLIP's text encoder
             _check_config(value, path)
 
@@ -202,7 +202,7 @@ def _full_attention(config: Any, folder: Path) -> dict[str, str]:
 
     A vector would depend on the texts beside and before it: the library gives up the blocks for
     good at the first short batch, lays them out by the padded length and, in training, draws them
-    from numpy's global state, which it seeds anew.
+    from numpy's global state, which it reseeds.
     """
     if getattr(config, "attention_type", None) != "block_sparse":
         return {}
@@ -246,7 +246,7 @@ def _check_token_ids(tokenizer: Any, model: Any, folder: Path) -> None:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keeps the library's reports and bars off the screen; what matters in them is said by us."""
+    """Keeps the library's reports and bars off the screen; what matters in them is logged here."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

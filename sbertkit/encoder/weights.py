@@ -20,8 +20,8 @@ from sbertkit.schema import read_record
 _SUFFIX = ".safetensors"
 _INDEX = f"*{_SUFFIX}.index.json"
 
-_TIMES = 4
-"""A model may have tensors that its files lack (a pooler, tied weights), though not many times."""
+_MAX_RATIO = 4
+"""A model may have more tensors than its files (a pooler, tied weights), though not many times."""
 _MORE_TENSORS = 100
 _MORE_ELEMENTS = 2**26
 """Beyond that; buffers such as a causal mask are in no file."""
@@ -92,7 +92,7 @@ def _inside(folder: Path, target: Path) -> bool:
 
 @contextmanager
 def built_within(sizes: WeightSizes, folder: Path) -> Iterator[None]:
-    """Stops this thread when it builds a model far larger than the weights that it will get.
+    """Stops this thread when it builds a model far larger than its weights.
 
     The library lays a model out without memory first; so a config that asks for a billion layers,
     or for a vocabulary of that size, ends here.
@@ -105,8 +105,8 @@ def built_within(sizes: WeightSizes, folder: Path) -> Iterator[None]:
         InputError: The model is too large.
     """
     thread = threading.get_ident()
-    max_tensors = _TIMES * sizes.tensors + _MORE_TENSORS
-    max_elements = _TIMES * sizes.elements + _MORE_ELEMENTS
+    max_tensors = _MAX_RATIO * sizes.tensors + _MORE_TENSORS
+    max_elements = _MAX_RATIO * sizes.elements + _MORE_ELEMENTS
     tensors = elements = 0
 
     def count(_module: nn.Module, _name: str, tensor: Tensor | None) -> None:

@@ -1,6 +1,6 @@
 """Post-processing that counters anisotropy, fitted on vectors of a corpus.
 
-Each gives a step that plain sentence-transformers runs, to stand before a final `Normalize`.
+Each gives a module that plain sentence-transformers runs, to be put before a final `Normalize`.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from sbertkit.metrics.cosine import checked_vectors
 
 Rows = npt.NDArray[np.float64]
 
-_LEAST_ROWS = 2
+_MIN_ROWS = 2
 
 
 def center(vectors: npt.ArrayLike) -> Dense:
@@ -38,7 +38,7 @@ def center(vectors: npt.ArrayLike) -> Dense:
 def whiten(vectors: npt.ArrayLike, *, shrinkage: float = 0.0, k: int | None = None) -> Dense:
     """Makes the directions of the corpus uncorrelated and equally strong.
 
-    The covariance S is first drawn towards the sphere of the same size, (1 - a) S + a (tr S / d) I,
+    The covariance S is first shrunk towards the sphere of its size, (1 - a) S + a (tr S / d) I,
     which keeps weak directions, mostly noise, from being blown up. Then
     ``x -> (x - mean) U D^(-1/2)`` with S = U D U^T, of which the `k` strongest directions are kept.
 
@@ -130,7 +130,7 @@ def layer_normalize(vectors: npt.ArrayLike) -> LayerNorm:
     return LayerNorm(_checked(vectors).shape[1])
 
 
-FITS: dict[str, Callable[[npt.ArrayLike], nn.Module]] = {
+FITTERS: dict[str, Callable[[npt.ArrayLike], nn.Module]] = {
     "center": center,
     "whiten": whiten,
     "whiten_shrunk": lambda vectors: whiten(vectors, shrinkage=0.1),
@@ -140,41 +140,42 @@ FITS: dict[str, Callable[[npt.ArrayLike], nn.Module]] = {
     "standardize": standardize,
     "layer_norm": layer_normalize,
 }
-"""Ready choices by name."""
+"""Functions that fit a post-processor on vectors (n, dim), by name."""
 
 
 def post_processed(encoder: Encoder, method: str, texts: Iterable[str]) -> Encoder:
-    """The encoder with one more step of post-processing, fitted on its vectors of some texts.
+    """The encoder with one more post-processor, fitted on its vectors of some texts.
 
-    The step stands before a normalization at the end. Texts count once each.
+    It is put before a normalization at the end. Texts count once each.
 
     Args:
         encoder: What is to be changed; it stays as it is.
-        method: A name of `FITS`.
+        method: A name of `FITTERS`.
         texts: Of the kind that will be encoded, some thousands.
 
     Raises:
         InputError: An unknown method, or texts that do not suit it.
     """
-    if method not in FITS:
-        raise InputError(f"post-processing must be one of {', '.join(FITS)}, not {method!r}")
-    before = encoder.steps_before_normalization
-    plain = encoder.variant(encoder.network.pooling, before)
-    step = FITS[method](plain.encode(list(dict.fromkeys(texts))))
-    return encoder.variant(encoder.network.pooling, [*before, step, *encoder.steps[len(before) :]])
+    if method not in FITTERS:
+        raise InputError(f"post-processing must be one of {', '.join(FITTERS)}, not {method!r}")
+    model = encoder.torch
+    pooling, before = model.network.pooling, model.postprocessors_before_normalization
+    plain = encoder.variant(pooling, before)
+    fitted = FITTERS[method](plain.encode(list(dict.fromkeys(texts))))
+    return encoder.variant(pooling, [*before, fitted, *model.postprocessors[len(before) :]])
 
 
 def _checked(vectors: npt.ArrayLike) -> Rows:
     rows = checked_vectors(vectors).astype(np.float64)
-    if len(rows) < _LEAST_ROWS:
-        raise InputError(f"expected at least {_LEAST_ROWS} vectors to fit on, found {len(rows)}")
+    if len(rows) < _MIN_ROWS:
+        raise InputError(f"expected at least {_MIN_ROWS} vectors to fit on, found {len(rows)}")
     return rows
 
 
 def _linear(weight: Rows, mean: Rows) -> Dense:
-    """The step ``x -> weight (x - mean)``."""
-    step = Dense(weight.shape[1], weight.shape[0], activation="Identity")
+    """The map ``x -> weight (x - mean)``."""
+    dense = Dense(weight.shape[1], weight.shape[0], activation="Identity")
     with torch.no_grad():
-        step.linear.weight.copy_(torch.from_numpy(weight))
-        step.linear.bias.copy_(torch.from_numpy(-(weight @ mean)))
-    return step.requires_grad_(requires_grad=False)
+        dense.linear.weight.copy_(torch.from_numpy(weight))
+        dense.linear.bias.copy_(torch.from_numpy(-(weight @ mean)))
+    return dense.requires_grad_(requires_grad=False)

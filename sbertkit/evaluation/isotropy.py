@@ -11,8 +11,8 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.multi_pooling import encode_grid
-from sbertkit.encoder.pooling import KINDS, Pooling
+from sbertkit.encoder.multi_pooling import encode_poolings
+from sbertkit.encoder.pooling import POOLINGS, Pooling
 from sbertkit.encoder.token_vectors import TokenVectors, token_vectors
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.pseudo_pairs import all_halves
@@ -198,11 +198,13 @@ def evaluate_isotropy(
 def _evaluate(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> IsotropyResult:
     texts = list(drawn.texts)
     pairs = all_halves(texts)
-    declared = encoder.network.pooling
-    layered = "mean" if KINDS[declared.name].first_and_last else declared.name
-    layers = [Pooling(layered, (layer,)) for layer in range(encoder.transformer.layer_count + 1)]
-    grid = encode_grid(encoder, texts, [declared, *layers], progress=progress)
-    halves = encode_grid(encoder, [half for pair in pairs for half in pair], [declared])[declared]
+    model = encoder.torch
+    declared = model.network.pooling
+    layered = "mean" if POOLINGS[declared.name].first_and_last else declared.name
+    layers = [Pooling(layered, (layer,)) for layer in range(model.transformer.layer_count + 1)]
+    grid = encode_poolings(encoder, texts, [declared, *layers], progress=progress)
+    texts_of_halves = [half for pair in pairs for half in pair]
+    halves = encode_poolings(encoder, texts_of_halves, [declared])[declared]
     vectors = grid[declared]
     tokens = token_vectors(encoder, texts)
     cosines = row_cosines(vectors, *_random_pairs(len(vectors), seed))

@@ -10,7 +10,7 @@ from pathlib import Path
 from sbertkit.data import ReadOptions
 from sbertkit.data.chunk_log import ChunkLog
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.report import Account
+from sbertkit.encoder.report import EncodeStats
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index import (
     VECTORS_FILE,
@@ -172,9 +172,9 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
     ):
         run = encoder.start_run()
         for chunk in log.chunks:
-            run.account.add(as_record(chunk.note, Account, folder / CHUNKS_FILE))
-        if run.account.rows:
-            logger.warning("%d documents of %d were encoded before", run.account.rows, count)
+            run.stats.merge(as_record(chunk.note, EncodeStats, folder / CHUNKS_FILE))
+        if run.stats.rows:
+            logger.warning("%d documents of %d were encoded before", run.stats.rows, count)
         texts = log.texts(("", text) for text in store.texts())
         pools = caller_items(run.vectors(texts, total=count, progress=options.progress))
         write_vectors(
@@ -182,7 +182,7 @@ def _encode(encoder: Encoder, folder: Path, count: int, options: BuildOptions) -
             unit_pools(pools, row=log.rows),
             encoder.dim,
             chunks=log.chunks,
-            written=lambda rows, digest: log.add(log.drawn(rows), digest, asdict(run.pool)),
+            written=lambda rows, digest: log.add(log.drawn(rows), digest, asdict(run.chunk_stats)),
         )
     (folder / CHUNKS_FILE).unlink()
     return len(run.report().truncated)

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.exports.exported import load_graph_encoder
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
@@ -33,7 +32,7 @@ def bundle_encoder(
         StorageError: There is no place to put it.
     """
     try:
-        source = encoder.graph_folder()
+        source = encoder.export_folder()
     except (InputError, MissingDependency, StorageError) as error:
         if required:
             raise
@@ -61,7 +60,7 @@ def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
     # The manifest's hashes do for the files it lists; beside others, all is looked at once more.
     alone = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
     try:
-        encoder = load_graph_encoder(LoadOptions(model=str(folder)), hashed=alone)
+        encoder = Encoder.load_export(LoadOptions(model=str(folder)), hashed=alone)
     except (InputError, MissingDependency) as error:
         logger.warning("the encoder in the index is not used: %s", error)
         return None

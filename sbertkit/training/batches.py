@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sbertkit.encoder.batching import Padder
+from sbertkit.encoder.batching import BatchCollator
 from sbertkit.training.examples import NONE, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 
@@ -96,7 +96,7 @@ class Collator:
     """
 
     def __init__(
-        self, examples: Examples, table: TextTable, padder: Padder, objective: Objective
+        self, examples: Examples, table: TextTable, padder: BatchCollator, objective: Objective
     ) -> None:
         self._examples = examples
         self._tokens = table.tokens
@@ -126,12 +126,16 @@ class Collator:
         groups = []
         start = 0
         for end in length_groups(lengths):
-            batch = self._padder.pad(self._tokens, distinct[start:end])
+            batch = self._padder.collate(self._tokens, distinct[start:end])
             groups.append(
                 {
                     "input_ids": torch.from_numpy(batch.input_ids),
-                    "mask": torch.from_numpy(batch.mask),
-                    **({} if batch.types is None else {"types": torch.from_numpy(batch.types)}),
+                    "mask": torch.from_numpy(batch.attention_mask),
+                    **(
+                        {}
+                        if batch.token_type_ids is None
+                        else {"types": torch.from_numpy(batch.token_type_ids)}
+                    ),
                 }
             )
             start = end

@@ -69,7 +69,6 @@ class DevSet:
 
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
         """The score of an encoder; it is put in evaluation mode."""
-        encoder.network.eval()
         texts, rows = distinct_texts((pair.first, pair.second) for pair in self.pairs.pairs)
         cosines = row_cosines(encoder.encode(texts), *rows.T)
         gold = np.array([pair.score for pair in self.pairs.pairs])

@@ -63,7 +63,7 @@ class TextTable:
         if prompt:
             texts = [prompt + text for text in texts]
         self.tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens)
-        cut = sum(token.lost > 0 for token in self.tokens)
+        cut = sum(token.truncated > 0 for token in self.tokens)
         if cut:
             logger.warning(
                 "%d of %d distinct training texts are cut at %d tokens; raise max_tokens "

@@ -96,7 +96,6 @@ class Probe:
 def _vectors(encoder: Encoder, texts: list[str]) -> npt.NDArray[np.float32] | None:
     from sbertkit.errors import InputError
 
-    encoder.network.eval()
     try:
         return encoder.encode(texts)
     except InputError:  # not finite

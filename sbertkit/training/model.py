@@ -41,7 +41,7 @@ class Siamese(nn.Module):
 
 def siamese_model(encoder: Encoder, objective: Objective) -> SentenceTransformer:
     """The model as sentence-transformers' Trainer takes it; it shares the encoder's weights."""
-    encoder.make_trainable()
-    siamese = Siamese(encoder.network, objective)
-    device = str(next(encoder.network.parameters()).device)
+    encoder.torch.make_trainable()
+    siamese = Siamese(encoder.torch.network, objective)
+    device = str(next(encoder.torch.network.parameters()).device)
     return SentenceTransformer(modules=[siamese], device=device)

@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.saving import MODEL_MARKER, write_encoder
+from sbertkit.encoder.saving import MODEL_MARKER, write_model_files
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
 from sbertkit.training.card import model_card
 from sbertkit.training.curves import draw_curves
@@ -19,9 +19,9 @@ from sbertkit.training.setup import Setup
 
 def write_model(setup: Setup, folder: Path) -> None:
     """Writes encoder and head as they are now into an empty folder."""
-    setup.encoder.weights_changed()
-    write_encoder(
-        setup.encoder,
+    setup.encoder.torch.weights_changed()
+    write_model_files(
+        setup.encoder.torch,
         folder,
         lineage={"objective": setup.task.kind.name, "unfinished": True},
         add=lambda place: write_head(setup.task.objective, place),
@@ -32,8 +32,8 @@ def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
     trusted = setup.config.trust_remote_code
     loaded = Encoder.load(folder, device="cpu", trust_remote_code=trusted)
-    setup.encoder.network.load_state_dict(loaded.network.state_dict())
-    setup.encoder.weights_changed()
+    setup.encoder.torch.network.load_state_dict(loaded.torch.network.state_dict())
+    setup.encoder.torch.weights_changed()
     head = read_head(folder)
     if head is not None and isinstance(setup.task.objective, nn.Module):
         setup.task.objective.load_state_dict(head.state_dict())
@@ -61,4 +61,4 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
             folder.output, replace=False, last=MODEL_MARKER, beside=(folder.work.name,)
         ) as staged,
     ):
-        write_encoder(setup.encoder, staged, lineage=result.record, add=add)
+        write_model_files(setup.encoder.torch, staged, lineage=result.record, add=add)

@@ -27,7 +27,7 @@ def identity_of(encoder: Encoder, task: Task, config: TrainConfig) -> dict[str, 
         task: What is trained.
         config: All settings, with nothing left to the objective.
     """
-    device = next(encoder.network.parameters()).device
+    device = next(encoder.torch.network.parameters()).device
     return {
         "base": encoder.fingerprint,
         "pooling": encoder.pooling,

@@ -158,8 +158,8 @@ class _Measured:
 def _quality(setup: Setup) -> _Measured:
     """The encoder as it is now, over more pairs than the guard looks at."""
     encoder, task = setup.encoder, setup.task
-    encoder.network.eval()
-    encoder.weights_changed()
+    encoder.torch.network.eval()
+    encoder.torch.weights_changed()
     probe = Probe(task.data.pairs, _PROBE_PAIRS_BEFORE_AND_AFTER, setup.config.seed)
     reading = probe.read(encoder)
     if reading is None:
@@ -199,7 +199,7 @@ def _train(
             model,
             arguments,
             order=setup.order,
-            collator=Collator(setup.examples, setup.table, encoder.padder, task.objective),
+            collator=Collator(setup.examples, setup.table, encoder.collator, task.objective),
             store=folder.store,
             monitor=monitor,
             write_model=lambda place: write_model(setup, place),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.data.nli import NliSet
-from sbertkit.encoder.pooling import KINDS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
@@ -104,9 +104,9 @@ def ablate_pooling(
         InputError: An unknown pooling, one twice or none, or see `train_nli`.
     """
     names = [poolings] if isinstance(poolings, str) else list(poolings)
-    known = all(isinstance(name, str) and name in KINDS for name in names)
+    known = all(isinstance(name, str) and name in POOLINGS for name in names)
     if not known or not names or len(set(names)) < len(names):
-        raise InputError(f"poolings must be distinct ones of {', '.join(KINDS)}, found {names}")
+        raise InputError(f"poolings must be distinct ones of {', '.join(POOLINGS)}, found {names}")
     changes = {name: replace(recipe, pooling=name) for name in names}
     return dict(zip(names, _train_all(recipe, changes, output), strict=True))
 

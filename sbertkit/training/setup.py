@@ -78,7 +78,7 @@ class Setup:
     @property
     def device(self) -> torch.device:
         """Where it trains."""
-        return next(self.encoder.network.parameters()).device
+        return next(self.encoder.torch.network.parameters()).device
 
 
 def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
@@ -88,7 +88,7 @@ def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
         InputError: Data, settings and device do not fit together.
     """
     processes = launch().processes
-    device = next(encoder.network.parameters()).device
+    device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)

@@ -220,15 +220,15 @@ def test_bad_lines_are_refused_or_skipped_on_demand(run: Run, model: str, tmp_pa
     assert "1 bad line skipped" in ran.err
 
 
-def test_truncation_is_said_once_also_with_quiet(run: Run, model: str, tmp_path: Path) -> None:
+def test_truncation_is_logged_once_also_with_quiet(run: Run, model: str, tmp_path: Path) -> None:
     corpus = tmp_path / "c.txt"
     corpus.write_text(f"short\n{'long ' * 200}\n{'very ' * 200}\n")
     ran = run("index", corpus, "-o", tmp_path / "i", "--model", model, "--max-tokens", 8, "--quiet")
     assert ran.status == 0
-    assert [line for line in ran.err.splitlines() if "cut at 8 tokens" in line] == [
+    assert [line for line in ran.err.splitlines() if "truncated to 8 tokens" in line] == [
         line for line in ran.err.splitlines() if line.startswith("warning: 2 of 3 texts")
     ]
-    assert ran.err.count("cut at 8 tokens") == 1
+    assert ran.err.count("truncated to 8 tokens") == 1
 
 
 def test_more_tokens_than_positions_are_refused_with_both_numbers(

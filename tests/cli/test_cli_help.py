@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit.cli.app import app
-from sbertkit.encoder.options import BACKENDS, PRECISIONS
-from sbertkit.encoder.pooling import KINDS as POOLINGS
+from sbertkit.encoder.options import BACKEND_CHOICES, PRECISIONS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.index import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,5 +62,5 @@ def test_the_choices_are_those_that_the_library_has() -> None:
     # Written out in the command line, whose help must not load the packages that know them.
     assert choices_of("index", "--pooling") == set(POOLINGS)
     assert choices_of("index", "--precision") == set(PRECISIONS)
-    assert choices_of("index", "--backend") == set(BACKENDS)
+    assert choices_of("index", "--backend") == set(BACKEND_CHOICES)
     assert choices_of("index", "--kind") == {"auto", *KINDS}

@@ -11,7 +11,6 @@ import pytest
 
 from sbertkit import SearchIndex
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.exports.exporting import export_encoder
 
 HEAVY = (
     *("torch", "transformers", "sentence_transformers", "faiss", "onnxruntime", "sklearn"),
@@ -77,7 +76,7 @@ def test_a_reader_who_has_enough_is_no_error_to_tell(tmp_path: Path, tiny_encode
 def exported(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model that loads fast, without torch."""
     folder = tmp_path_factory.mktemp("exported") / "model"
-    export_encoder(tiny_encoder, folder)
+    tiny_encoder.export(folder)
     return str(folder)
 
 

@@ -14,14 +14,14 @@ def test_an_export_is_written_compared_and_used(
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("5.0\ta boat\ta boat\n2.5\ta boat\ta goat\n0.0\ta boat\tmountain cheese\n")
     model = tiny_encoder.options.model
-    options = ("--pooling", "mean", "-o", tmp_path / "graph", "--pairs", pairs)
+    options = ("--pooling", "mean", "-o", tmp_path / "export", "--pairs", pairs)
     ran = run("export", model, *options)
     assert ran.status == 0, ran.err
     assert "1.00000" in ran.out
     assert "->" in ran.out
     lines = tmp_path / "lines.txt"
     lines.write_text("a boat\nmountain cheese\n")
-    ran = run("encode", lines, "-o", tmp_path / "v.npy", "--model", tmp_path / "graph")
+    ran = run("encode", lines, "-o", tmp_path / "v.npy", "--model", tmp_path / "export")
     assert ran.status == 0, ran.err
     expected = tiny_encoder.encode(["a boat", "mountain cheese"])
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)

@@ -304,7 +304,7 @@ def _check_whole(work: Path) -> None:
     for folder in (work / "index", result):
         if (folder / "manifest.json").exists():
             assert verify_index(folder) == ()
-    if (result / "modules.json").exists() or (result / "graph.json").exists():
+    if (result / "modules.json").exists() or (result / "export.json").exists():
         Encoder.load(result)
     if (work / "out" / "x.json").exists():
         json.loads((work / "out" / "x.json").read_text())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbertkit.encoder.batching import Padder, plan_batches
+from sbertkit.encoder.batching import BatchCollator, plan_batches
 from sbertkit.encoder.tokenization import SpecialTokens, Tokens
 
 SPECIAL = SpecialTokens((101,), (102, 103), (0,), 1, (2, 3))
@@ -38,24 +38,28 @@ def test_no_texts_are_no_batches() -> None:
 
 
 def test_padding_on_the_right() -> None:
-    padder = Padder(9, "right", SPECIAL, gives_types=True)
-    batch = padder.pad([tokens(101, 5, 102, 103), tokens(101, 5, 6, 102, 103)], np.array([1, 0]))
+    collator = BatchCollator(9, "right", SPECIAL, uses_token_types=True)
+    batch = collator.collate(
+        [tokens(101, 5, 102, 103), tokens(101, 5, 6, 102, 103)], np.array([1, 0])
+    )
     assert batch.input_ids.tolist() == [[101, 5, 6, 102, 103], [101, 5, 102, 103, 9]]
-    assert batch.mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
-    assert batch.types is not None
-    assert batch.types.tolist() == [[0, 1, 1, 2, 3], [0, 1, 2, 3, 0]]
+    assert batch.attention_mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
+    assert batch.token_type_ids is not None
+    assert batch.token_type_ids.tolist() == [[0, 1, 1, 2, 3], [0, 1, 2, 3, 0]]
 
 
 def test_padding_on_the_left() -> None:
-    padder = Padder(9, "left", SPECIAL, gives_types=True)
-    batch = padder.pad([tokens(101, 5, 102, 103), tokens(101, 5, 6, 102, 103)], np.array([0, 1]))
+    collator = BatchCollator(9, "left", SPECIAL, uses_token_types=True)
+    batch = collator.collate(
+        [tokens(101, 5, 102, 103), tokens(101, 5, 6, 102, 103)], np.array([0, 1])
+    )
     assert batch.input_ids.tolist() == [[9, 101, 5, 102, 103], [101, 5, 6, 102, 103]]
-    assert batch.mask.tolist() == [[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]]
-    assert batch.types is not None
-    assert batch.types.tolist() == [[0, 0, 1, 2, 3], [0, 1, 1, 2, 3]]
+    assert batch.attention_mask.tolist() == [[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]]
+    assert batch.token_type_ids is not None
+    assert batch.token_type_ids.tolist() == [[0, 0, 1, 2, 3], [0, 1, 1, 2, 3]]
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_model_without_token_types_gets_none(side: str) -> None:
-    padder = Padder(0, side, SPECIAL, gives_types=False)  # type: ignore[arg-type]
-    assert padder.pad([tokens(101, 102, 103)], np.array([0])).types is None
+    collator = BatchCollator(0, side, SPECIAL, uses_token_types=False)  # type: ignore[arg-type]
+    assert collator.collate([tokens(101, 102, 103)], np.array([0])).token_type_ids is None

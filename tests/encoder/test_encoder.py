@@ -30,13 +30,13 @@ def hidden_states(folder: Path, architecture: str, pooling: str) -> list[list[np
     """Hidden states of each text alone, without padding, by the transformers library itself."""
     model = _CLASSES.get(architecture, transformers.AutoModel).from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    takes_types = architecture != "distilbert"
+    takes_token_types = architecture != "distilbert"
     appends = pooling == "eos" and architecture in ("gpt2", "llama")
     found = []
     for text in TEXTS:
         limit = tiny_models.POSITIONS - appends
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=limit)
-        if not takes_types:
+        if not takes_token_types:
             inputs.pop("token_type_ids", None)
         if appends:
             end = torch.tensor([[tokenizer.eos_token_id]])

@@ -1,4 +1,4 @@
-"""What goes in and what is reported: kinds of input, blanks, surrogates, cuts, pools."""
+"""What goes in and what is reported: kinds of input, blanks, surrogates, truncation, chunks."""
 
 import logging
 import random
@@ -188,7 +188,7 @@ def test_unpaired_surrogates_become_the_replacement_character_and_are_reported_o
     assert not np.array_equal(encoded.vectors[3], encoded.vectors[4])
 
 
-def test_cut_texts_are_counted_exactly_and_said_once(
+def test_truncated_texts_are_counted_exactly_and_logged_once(
     tiny_encoder: Encoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     fits = "a " * 62
@@ -196,11 +196,11 @@ def test_cut_texts_are_counted_exactly_and_said_once(
     encoded = tiny_encoder.encode_with_report(texts)
     assert encoded.report.truncated == (1, 3)
     assert encoded.report.tokens_lost == 1 + 38
-    assert warnings_of(caplog) == ["2 of 4 texts were cut at 64 tokens (39 tokens lost)"]
+    assert warnings_of(caplog) == ["2 of 4 texts were truncated to 64 tokens (39 tokens lost)"]
     assert np.abs(encoded.vectors[[1, 3]] - encoded.vectors[0]).max() <= SAME
 
 
-def test_texts_that_differ_only_behind_the_cut_have_one_vector(
+def test_texts_that_differ_only_behind_the_limit_have_one_vector(
     tiny_encoder: Encoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     encoded = tiny_encoder.encode_with_report(["b " * 600 + "one", "b " * 600 + "two three"])
@@ -226,7 +226,7 @@ def test_equal_texts_are_computed_once_and_counted(tiny_encoder: Encoder) -> Non
     assert not np.array_equal(encoded.vectors[0], encoded.vectors[1])
 
 
-def test_nothing_is_said_about_good_texts(
+def test_nothing_is_logged_about_good_texts(
     tiny_encoder: Encoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     report = tiny_encoder.encode_with_report(["one", "two"]).report
@@ -242,9 +242,9 @@ def many_texts(count: int) -> list[str]:
     return [" ".join(draw.choices(words, k=draw.randint(0, 12))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("bound", ["_POOL_TEXTS", "_POOL_CHARS"])
+@pytest.mark.parametrize("bound", ["_CHUNK_TEXTS", "_CHUNK_CHARS"])
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_more_texts_than_one_pool_come_in_order_with_one_report(
+def test_more_texts_than_one_chunk_come_in_order_with_one_report(
     tiny_encoder: Encoder,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -253,21 +253,21 @@ def test_more_texts_than_one_pool_come_in_order_with_one_report(
 ) -> None:
     texts = many_texts(50)
     expected = tiny_encoder.encode_with_report(texts)
-    said = warnings_of(caplog)
+    logged = warnings_of(caplog)
     caplog.clear()
     monkeypatch.setattr(encoding, bound, size)
     found = tiny_encoder.encode_with_report(text for text in texts)
     assert np.abs(found.vectors - expected.vectors).max() <= SAME
     for name in ("rows", "truncated", "tokens_lost", "blank", "repaired"):
         assert getattr(found.report, name) == getattr(expected.report, name)
-    assert warnings_of(caplog) == said
-    assert len(said) == 3
+    assert warnings_of(caplog) == logged
+    assert len(logged) == 3
 
 
-def test_texts_are_drawn_no_further_than_one_pool_ahead(
+def test_texts_are_drawn_no_further_than_one_chunk_ahead(
     tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", 4)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 4)
     drawn = 0
 
     def texts() -> Iterator[str]:
@@ -280,17 +280,17 @@ def test_texts_are_drawn_no_further_than_one_pool_ahead(
     assert ahead == [(8, 4), (10, 4), (10, 2)]
 
 
-def test_a_bad_row_in_a_later_pool_is_named_by_its_row(
+def test_a_bad_row_in_a_later_chunk_is_named_by_its_row(
     tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", 4)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 4)
     with pytest.raises(InputTypeError, match=r"^row 9: expected a string, found int"):
         tiny_encoder.encode([*"abcdefghi", 9, "j"])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("pool", [2, 100])
+@pytest.mark.parametrize("size", [2, 100])
 def test_damaged_weights_are_refused_with_the_row(
-    tiny_copy: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, pool: int
+    tiny_copy: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     folder = tiny_copy()
     path = folder / "model.safetensors"
@@ -299,7 +299,7 @@ def test_damaged_weights_are_refused_with_the_row(
     weights["embeddings.word_embeddings.weight"][place] = float("nan")
     save_file(weights, path, {"format": "pt"})
     encoder = Encoder.load(folder, pooling="mean")
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", pool)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", size)
     assert np.isfinite(encoder.encode(["a", "b"])).all()
     with pytest.raises(InputError, match=r"row 3: the model gave a vector with NaN"):
         encoder.encode(["a", "b", "c", "q", "q"])
@@ -315,7 +315,7 @@ def test_an_error_of_the_iterator_itself_comes_through(tiny_encoder: Encoder) ->
 
 
 @pytest.mark.parametrize("char", ["x", "漢", "丕", "👍", "ก"])
-def test_a_very_long_line_is_encoded_and_its_cut_counted(
+def test_a_very_long_line_is_encoded_and_its_truncation_counted(
     tiny_folder: Callable[[str], Path], char: str
 ) -> None:
     for architecture in ("bert", "roberta", "albert"):
@@ -333,7 +333,7 @@ def test_very_long_lines_do_not_gather_in_memory(tiny_folder: Callable[[str], Pa
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-    # two pools first (one is tokenized ahead): what they take is kept, and more lines add nothing
+    # two chunks first (one is tokenized ahead): what they take is kept, and more lines add nothing
     encoder.encode("丕" * (150_000 - number) for number in range(30))
     before = resident()
     encoder.encode("丕" * (150_000 + number) for number in range(60))
@@ -354,14 +354,14 @@ def test_a_list_is_checked_to_its_end_before_the_model_is_called(
     tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch, of: Callable[[Any], Any], wrong: Any
 ) -> None:
     calls: list[int] = []
-    backend = tiny_encoder._source.backend
+    backend = tiny_encoder._runtime.backend
 
-    def counted(encoder: Encoder, texts: int) -> Any:
+    def counted(texts: int) -> Any:
         calls.append(texts)
-        return backend(encoder, texts)
+        return backend(texts)
 
-    monkeypatch.setattr(tiny_encoder._source, "backend", counted)
-    monkeypatch.setattr("sbertkit.encoder.encoding._POOL_TEXTS", 10)
+    monkeypatch.setattr(tiny_encoder._runtime, "backend", counted)
+    monkeypatch.setattr("sbertkit.encoder.encoding._CHUNK_TEXTS", 10)
     with pytest.raises(InputTypeError, match=r"^row 40: expected a string, found"):
         tiny_encoder.encode(of(["a"] * 40 + [wrong]))
     with pytest.raises(InputError, match=r"^row 40: the query is blank"):

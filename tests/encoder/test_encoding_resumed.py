@@ -23,7 +23,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", 100)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 100)
 
 
 @pytest.fixture

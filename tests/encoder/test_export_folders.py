@@ -14,25 +14,24 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.exports.exporting import export_encoder
 from sbertkit.errors import InputError
 
 TEXTS = ["A kettle sings.", "two goats"]
 BACKENDS = ["onnx", *(["openvino"] if find_spec("openvino") else [])]
 
-Graph = Callable[[onnx.ModelProto], None]
+Change = Callable[[onnx.ModelProto], None]
 
 
 @pytest.fixture(scope="module")
 def made(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("export") / "graph"
-    export_encoder(Encoder.load(tiny_bert, pooling="mean", device="cpu"), folder)
+    folder = tmp_path_factory.mktemp("made") / "export"
+    Encoder.load(tiny_bert, pooling="mean", device="cpu").export(folder)
     return folder
 
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    copied = tmp_path / "graph"
+    copied = tmp_path / "export"
     copied.mkdir()
     for file in made.iterdir():
         (copied / file.name).write_bytes(file.read_bytes())
@@ -41,7 +40,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 def seal(folder: Path, **changes: Any) -> None:
     """Changes what the folder says of itself, and makes all hashes right."""
-    content = {**json.loads((folder / "graph.json").read_text()), **changes}
+    content = {**json.loads((folder / "export.json").read_text()), **changes}
     del content["sha256"]
     if "files" not in changes:
         content["files"] = {
@@ -50,7 +49,7 @@ def seal(folder: Path, **changes: Any) -> None:
         }
     canonical = json.dumps(content, sort_keys=True).encode()
     content["sha256"] = hashlib.sha256(canonical).hexdigest()
-    (folder / "graph.json").write_text(json.dumps(content))
+    (folder / "export.json").write_text(json.dumps(content))
 
 
 def refusal(folder: Path, **options: str) -> str:
@@ -72,19 +71,20 @@ WRONG: dict[str, list[Any]] = {
     "max_tokens": [-5, 0, 1, 2],
     "prompts": [{"evil": "x"}, {"query": None}, {"query": 5}],
     "padding_side": ["top"],
+    "truncation_side": ["top"],
     "pad_id": [-1, 10**6, 2**31, 2**32, 10**30],
-    "empty_id": [-1, 10**6, 2**32 - 1],
-    "least_cosine": [2, -(10**9)],
+    "fallback_token_id": [-1, 10**6, 2**32 - 1],
+    "min_cosine": [2, -(10**9)],
     "files": [{}, {"encoder.onnx": "0" * 64}, {"../encoder.onnx": "0" * 64}, {"/dev/zero": "0"}],
     "format": [0, -1, 1.5, "1", None, True],
 }
 FIELDS = [
     "fingerprint", "precision", "model", "pooling", "normalizes", "dim", "max_tokens", "prompts",
-    "padding_side", "pad_id", "empty_id", "gives_types", "cuts_left", "least_cosine", "versions",
-    "files", "format",
+    "padding_side", "pad_id", "fallback_token_id", "uses_token_types", "truncation_side",
+    "min_cosine", "versions", "files", "format",
 ]  # fmt: skip
 TYPES: dict[str, list[Any]] = {name: [[], [1], {"a": []}, -1.5] for name in FIELDS}
-TYPES["least_cosine"].pop()
+TYPES["min_cosine"].pop()
 for _name in set(FIELDS) - {"max_tokens"}:
     TYPES[_name].append(None)
 for _name in set(FIELDS) - {"model", "pooling", "precision", "fingerprint", "padding_side"}:
@@ -99,10 +99,10 @@ def test_each_field_is_checked_before_it_is_used(folder: Path, field: str) -> No
         assert "export the encoder again" in message, value
         assert field in message or "vectors of shape" in message or "format" in message, value
     seal(folder)
-    content = json.loads((folder / "graph.json").read_text())
+    content = json.loads((folder / "export.json").read_text())
     assert set(content) == {*FIELDS, "sha256"}
     del content[field]
-    (folder / "graph.json").write_text(json.dumps(content))
+    (folder / "export.json").write_text(json.dumps(content))
     refusal(folder)
 
 
@@ -121,8 +121,8 @@ def test_each_field_is_checked_before_it_is_used(folder: Path, field: str) -> No
     ids=["empty", "list", "null", "bytes", "deep list", "deep object", "NaN", "digits"],
 )
 def test_what_is_no_record_is_refused(folder: Path, raw: bytes) -> None:
-    (folder / "graph.json").write_bytes(raw)
-    assert "graph.json" in refusal(folder)
+    (folder / "export.json").write_bytes(raw)
+    assert "export.json" in refusal(folder)
 
 
 def test_a_name_too_long_for_a_path_is_no_export() -> None:
@@ -134,10 +134,10 @@ def test_a_name_too_long_for_a_path_is_no_export() -> None:
 # --- its files
 
 
-@pytest.mark.parametrize("name", ["encoder.onnx", "tokenizer.json", "graph.json"])
+@pytest.mark.parametrize("name", ["encoder.onnx", "tokenizer.json", "export.json"])
 @pytest.mark.parametrize("kind", ["link", "fifo", "device", "folder"])
 def test_only_regular_files_are_read(folder: Path, made: Path, name: str, kind: str) -> None:
-    if name == "graph.json" and kind != "link":
+    if name == "export.json" and kind != "link":
         pytest.skip("then it is no exported folder")
     (folder / name).unlink()
     if kind == "link":
@@ -192,10 +192,10 @@ def test_a_changed_byte_of_the_tokenizer_is_refused_or_harmless(folder: Path) ->
         assert vectors.shape == (2, 32)
 
 
-# --- the graph
+# --- the ONNX model
 
 
-def change_graph(folder: Path, change: Graph) -> None:
+def change_model(folder: Path, change: Change) -> None:
     model = onnx.load(folder / "encoder.onnx")
     change(model)
     (folder / "encoder.onnx").write_bytes(model.SerializeToString())
@@ -203,7 +203,7 @@ def change_graph(folder: Path, change: Graph) -> None:
 
 
 def _end(model: onnx.ModelProto, node: onnx.NodeProto, kind: int = TensorProto.FLOAT) -> None:
-    """Puts a node between the vectors and what the graph gives."""
+    """Puts a node between the vectors and what the model gives."""
     name = model.graph.output[0].name
     for other in model.graph.node:
         for place, output in enumerate(other.output):
@@ -248,15 +248,15 @@ def second_output(model: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("change", [halved, one_row, undefined, another_input, second_output])
-def test_a_graph_that_gives_something_else_is_refused(
-    folder: Path, change: Graph, backend: str
+def test_a_model_that_gives_something_else_is_refused(
+    folder: Path, change: Change, backend: str
 ) -> None:
-    change_graph(folder, change)
+    change_model(folder, change)
     refusal(folder, backend=backend)
 
 
 def test_numbers_of_another_kind_are_refused(folder: Path) -> None:
-    change_graph(folder, whole_numbers)
+    change_model(folder, whole_numbers)
     assert "int64" in refusal(folder, backend="onnx")
 
 
@@ -275,7 +275,7 @@ def test_tensors_in_files_that_nobody_hashed_are_refused(
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
 
-    change_graph(folder, move_out)
+    change_model(folder, move_out)
     assert "tensors in other files" in refusal(folder, backend=backend)
 
 
@@ -304,7 +304,7 @@ def test_an_operator_that_may_run_for_ever_is_refused(
         for name, value in (("times", np.array(2**62)), ("yes", np.array(True))):
             model.graph.initializer.append(numpy_helper.from_array(value, name))
 
-    change_graph(folder, add_loop)
+    change_model(folder, add_loop)
     assert "a loop" in refusal(folder, backend=backend)
 
 
@@ -330,7 +330,7 @@ def test_a_name_with_the_word_is_no_tensor_elsewhere(folder: Path) -> None:
     def rename(model: onnx.ModelProto) -> None:
         model.graph.node[0].name = "/embeddings/location_of/location"
 
-    change_graph(folder, rename)
+    change_model(folder, rename)
     np.testing.assert_array_equal(Encoder.load(folder).encode(TEXTS), expected)
 
 
@@ -353,14 +353,14 @@ def test_a_model_in_such_a_folder_is_exported(
 ) -> None:
     encoder = Encoder.load(tiny_copy(), pooling="mean", device="cpu")
     object.__setattr__(encoder.options, "model", str(tmp_path / os.fsdecode(b"caf\xe9")))
-    export_encoder(encoder, tmp_path / "graph")
+    encoder.export(tmp_path / "export")
     np.testing.assert_allclose(
-        Encoder.load(tmp_path / "graph").encode(TEXTS), encoder.encode(TEXTS), atol=1e-5
+        Encoder.load(tmp_path / "export").encode(TEXTS), encoder.encode(TEXTS), atol=1e-5
     )
 
 
 def test_an_export_tells_of_no_folders_of_this_machine(tiny_bert: Path, tmp_path: Path) -> None:
-    export_encoder(Encoder.load(tiny_bert, pooling="mean"), tmp_path / "x")
-    entry = json.loads((tmp_path / "x" / "graph.json").read_text())
+    Encoder.load(tiny_bert, pooling="mean").export(tmp_path / "x")
+    entry = json.loads((tmp_path / "x" / "export.json").read_text())
     assert entry["model"] == tiny_bert.name
     assert str(tiny_bert.parent) not in json.dumps(entry)

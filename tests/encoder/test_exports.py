@@ -1,4 +1,4 @@
-"""Exported graphs: equal to torch, whole or refused, kept once, loaded without torch."""
+"""Exports: equal to torch, whole or refused, kept once, loaded without torch."""
 
 import copy
 import dataclasses
@@ -20,15 +20,14 @@ from test_pooling import POOLINGS
 from sbertkit.encoder import Encoder, encoding, torch_runtime
 from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
-from sbertkit.encoder.exports import auto_precision, runtimes
+from sbertkit.encoder.exports import auto_precision, probes
 from sbertkit.encoder.exports.cache import _temporary_folder, cached_backend, cached_folder
-from sbertkit.encoder.exports.exporting import export_encoder
-from sbertkit.encoder.exports.manifest import GRAPH_FILE, read_entry, write_entry
+from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest, write_manifest
 from sbertkit.encoder.whitening import post_processed
 from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
 from sbertkit.user_cache import is_private
 
-GRAPH_BACKENDS = ["onnx", *(["openvino"] if find_spec("openvino") else [])]
+EXPORT_BACKENDS = ["onnx", *(["openvino"] if find_spec("openvino") else [])]
 needs_openvino = pytest.mark.skipif(
     find_spec("openvino") is None, reason="OpenVINO is not installed"
 )
@@ -62,16 +61,16 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_each_pooling_is_inside(tiny_bert: Path, tmp_path: Path, pooling: str) -> None:
     encoder = Encoder.load(tiny_bert, pooling=pooling, device="cpu")
-    entry = export_encoder(encoder, tmp_path / "graph")
-    assert entry.least_cosine > 0.99999
-    graph = Encoder.load(tmp_path / "graph")
-    assert graph.pooling == pooling
-    assert graph.fingerprint == encoder.fingerprint
-    assert (graph.dim, graph.max_tokens) == (encoder.dim, encoder.max_tokens)
+    manifest = encoder.export(tmp_path / "export")
+    assert manifest.min_cosine > 0.99999
+    loaded = Encoder.load(tmp_path / "export")
+    assert loaded.pooling == pooling
+    assert loaded.fingerprint == encoder.fingerprint
+    assert (loaded.dim, loaded.max_tokens) == (encoder.dim, encoder.max_tokens)
     expected = encoder.encode(TEXTS)
-    np.testing.assert_allclose(graph.encode(TEXTS), expected, atol=1e-5)
-    np.testing.assert_allclose(graph.encode(TEXTS, batch_tokens=64), expected, atol=1e-5)
-    np.testing.assert_allclose(graph.encode(TEXTS[2]), expected[2], atol=1e-5)
+    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(loaded.encode(TEXTS, batch_tokens=64), expected, atol=1e-5)
+    np.testing.assert_allclose(loaded.encode(TEXTS[2]), expected[2], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -81,33 +80,33 @@ def test_families_that_are_exported(
     tiny_folder: Callable[[str], Path], tmp_path: Path, architecture: str
 ) -> None:
     encoder = Encoder.load(tiny_folder(architecture), pooling="mean", device="cpu")
-    export_encoder(encoder, tmp_path / "graph")
-    for backend in GRAPH_BACKENDS:
-        graph = Encoder.load(tmp_path / "graph", backend=backend)
-        np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
-        np.testing.assert_allclose(graph.encode(TEXTS[4]), encoder.encode(TEXTS[4]), atol=1e-5)
+    encoder.export(tmp_path / "export")
+    for backend in EXPORT_BACKENDS:
+        loaded = Encoder.load(tmp_path / "export", backend=backend)
+        np.testing.assert_allclose(loaded.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+        np.testing.assert_allclose(loaded.encode(TEXTS[4]), encoder.encode(TEXTS[4]), atol=1e-5)
 
 
-def test_a_graph_that_fails_is_no_export(
+def test_an_export_that_fails_is_no_export(
     tiny_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Longformer lays its windows out by the length that was traced."""
     encoder = Encoder.load(tiny_folder("longformer"), pooling="mean", device="cpu")
     with pytest.raises(InputError, match="use backend torch"):
-        export_encoder(encoder, tmp_path / "graph")
-    assert not (tmp_path / "graph").exists()
+        encoder.export(tmp_path / "export")
+    assert not (tmp_path / "export").exists()
 
 
 def test_post_processing_prompts_and_limit_are_inside(tiny_bert: Path, tmp_path: Path) -> None:
     prompts = {"query": "find: ", "document": "read: "}
     encoder = Encoder.load(tiny_bert, pooling="mean", max_tokens=24, prompts=prompts, device="cpu")
     encoder = post_processed(encoder, "whiten", TEXTS)
-    export_encoder(encoder, tmp_path / "graph")
-    graph = Encoder.load(tmp_path / "graph")
-    np.testing.assert_allclose(graph.encode(TEXTS), encoder.encode(TEXTS), atol=1e-4)
-    query = graph.encode(TEXTS[2:5], kind="query")
+    encoder.export(tmp_path / "export")
+    loaded = Encoder.load(tmp_path / "export")
+    np.testing.assert_allclose(loaded.encode(TEXTS), encoder.encode(TEXTS), atol=1e-4)
+    query = loaded.encode(TEXTS[2:5], kind="query")
     np.testing.assert_allclose(query, encoder.encode(TEXTS[2:5], kind="query"), atol=1e-4)
-    reports = [one.encode_with_report(TEXTS).report for one in (graph, encoder)]
+    reports = [one.encode_with_report(TEXTS).report for one in (loaded, encoder)]
     assert reports[0].truncated == reports[1].truncated
 
 
@@ -115,8 +114,8 @@ def test_lower_precisions_are_near(tiny_bert: Path) -> None:
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
     for backend, precision, least in (
         ("torch", "bf16", 0.99),
-        *([("openvino", "bf16", 0.99)] if "openvino" in GRAPH_BACKENDS else []),
-        *((backend, "int8", 0.97) for backend in ("auto", *GRAPH_BACKENDS)),
+        *([("openvino", "bf16", 0.99)] if "openvino" in EXPORT_BACKENDS else []),
+        *((backend, "int8", 0.97) for backend in ("auto", *EXPORT_BACKENDS)),
     ):
         encoder = Encoder.load(
             tiny_bert, pooling="mean", device="cpu", backend=backend, precision=precision
@@ -142,11 +141,11 @@ def test_a_lower_precision_leaves_the_model_as_it_is(tiny_bert: Path, tmp_path: 
 
 @pytest.fixture
 def exported(tiny_encoder: Encoder, tmp_path: Path) -> Path:
-    export_encoder(tiny_encoder, tmp_path / "graph")
-    return tmp_path / "graph"
+    tiny_encoder.export(tmp_path / "export")
+    return tmp_path / "export"
 
 
-@pytest.mark.parametrize("name", ["encoder.onnx", "tokenizer.json", "graph.json"])
+@pytest.mark.parametrize("name", ["encoder.onnx", "tokenizer.json", "export.json"])
 def test_a_damaged_or_lost_file_is_refused(exported: Path, name: str) -> None:
     whole = (exported / name).read_bytes()
     damage(exported / name)
@@ -156,14 +155,14 @@ def test_a_damaged_or_lost_file_is_refused(exported: Path, name: str) -> None:
     (exported / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="export the encoder again"):
         Encoder.load(exported)
-    if name != "graph.json":
+    if name != "export.json":
         (exported / name).unlink()
         with pytest.raises(InputError, match="missing or damaged"):
             Encoder.load(exported)
 
 
 def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
-    path = exported / "graph.json"
+    path = exported / "export.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
     with pytest.raises(NewerFormat, match="format 9, this version of sbertkit reads up to 1"):
         Encoder.load(exported)
@@ -181,43 +180,43 @@ def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
     ],
 )
 def test_an_export_is_what_it_is(exported: Path, name: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"exported graph with {name}"):
+    with pytest.raises(InputError, match=f"exported encoder with {name}"):
         Encoder.load(exported, **{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("backend", GRAPH_BACKENDS)
+@pytest.mark.parametrize("backend", EXPORT_BACKENDS)
 def test_copies_in_memory_give_the_same_vectors(exported: Path, backend: str) -> None:
-    graph = Encoder.load(exported, backend=backend)
-    expected = graph.encode(TEXTS)
-    for copied in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
-        assert copied.fingerprint == graph.fingerprint
+    loaded = Encoder.load(exported, backend=backend)
+    expected = loaded.encode(TEXTS)
+    for copied in (pickle.loads(pickle.dumps(loaded)), copy.deepcopy(loaded)):
+        assert copied.fingerprint == loaded.fingerprint
         np.testing.assert_array_equal(copied.encode(TEXTS), expected)
 
 
 def test_what_needs_torch_is_refused(exported: Path, tmp_path: Path) -> None:
-    graph = Encoder.load(exported)
+    loaded = Encoder.load(exported)
     for ask in (
-        lambda: graph.save(tmp_path / "saved"),
-        lambda: graph.steps,
-        lambda: graph.make_trainable(),
-        lambda: export_encoder(graph, tmp_path / "again"),
+        lambda: loaded.save(tmp_path / "saved"),
+        lambda: loaded.torch.postprocessors,
+        lambda: loaded.torch.make_trainable(),
+        lambda: loaded.export(tmp_path / "again"),
     ):
-        with pytest.raises(InputError, match="is an exported graph"):
+        with pytest.raises(InputError, match="is an exported encoder"):
             ask()
     assert not (tmp_path / "saved").exists()
     assert not (tmp_path / "again").exists()
 
 
 def test_a_folder_with_something_else_is_left_alone(tiny_encoder: Encoder, exported: Path) -> None:
-    export_encoder(tiny_encoder, exported, precision="int8")
-    assert read_entry(exported).precision == "int8"
+    tiny_encoder.export(exported, precision="int8")
+    assert read_manifest(exported).precision == "int8"
     (exported / "letter.txt").write_text("mine")
-    before = (exported / GRAPH_FILE).read_bytes()
+    before = (exported / MODEL_FILE).read_bytes()
     with pytest.raises(InputError, match=r"holds letter\.txt"):
-        export_encoder(tiny_encoder, exported)
-    assert (exported / GRAPH_FILE).read_bytes() == before
+        tiny_encoder.export(exported)
+    assert (exported / MODEL_FILE).read_bytes() == before
     with pytest.raises(InputError, match="is a file"):
-        export_encoder(tiny_encoder, exported / "letter.txt")
+        tiny_encoder.export(exported / "letter.txt")
 
 
 def test_the_ranges_of_8_bits_come_from_the_texts_that_are_given(
@@ -226,15 +225,15 @@ def test_the_ranges_of_8_bits_come_from_the_texts_that_are_given(
     exact = tiny_encoder.encode(TEXTS[2:40])
 
     def error(name: str, calibrate: list[str] | None) -> float:
-        export_encoder(tiny_encoder, tmp_path / name, precision="int8", calibrate=calibrate)
+        tiny_encoder.export(tmp_path / name, precision="int8", calibrate=calibrate)
         return float(np.abs(Encoder.load(tmp_path / name).encode(TEXTS[2:40]) - exact).mean())
 
     assert error("theirs", TEXTS[2:40]) < error("others", ["一二三"])
     assert error("default", None) < 0.05
     with pytest.raises(InputError, match="calibrate is for precision int8, not for fp32"):
-        export_encoder(tiny_encoder, tmp_path / "x", calibrate=["a"])
+        tiny_encoder.export(tmp_path / "x", calibrate=["a"])
     with pytest.raises(InputError, match="corpus with texts"):
-        export_encoder(tiny_encoder, tmp_path / "x", precision="int8", calibrate=[" "])
+        tiny_encoder.export(tmp_path / "x", precision="int8", calibrate=[" "])
     assert not (tmp_path / "x").exists()
 
 
@@ -243,11 +242,13 @@ def test_8_bits_are_left_to_onnxruntime_where_openvino_computes_something_else(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        OpenvinoBackend, "_embed", lambda _, batch: np.ones((len(batch.mask), 32), np.float32)
+        OpenvinoBackend,
+        "embed",
+        lambda _, batch: np.ones((len(batch.attention_mask), 32), np.float32),
     )
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="int8")
     encoder.encode(TEXTS)
-    assert type(encoder._source.backend(encoder, 1)).__name__ == "OnnxBackend"
+    assert type(encoder._runtime.backend(1)).__name__ == "OnnxBackend"
     asked = Encoder.load(
         tiny_bert, pooling="mean", device="cpu", precision="int8", backend="openvino"
     )
@@ -258,9 +259,9 @@ def test_8_bits_are_left_to_onnxruntime_where_openvino_computes_something_else(
 def test_8_bits_that_change_too_much_are_refused(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(runtimes.LEAST_COSINE, "int8", 0.99999999)
-    with pytest.raises(InputError, match=r"least cosine 0\.9[^\n]*use precision bf16 or fp32"):
-        export_encoder(tiny_encoder, tmp_path / "x", precision="int8")
+    monkeypatch.setitem(probes.MIN_COSINE, "int8", 0.99999999)
+    with pytest.raises(InputError, match=r"lowest cosine 0\.9[^\n]*use precision bf16 or fp32"):
+        tiny_encoder.export(tmp_path / "x", precision="int8")
     assert not (tmp_path / "x").exists()
 
 
@@ -278,31 +279,31 @@ def test_neither_torch_nor_transformers_is_loaded(exported: Path) -> None:
     assert done.stdout.splitlines() == ["(2, 32)", "[]"]
 
 
-# --- kept graphs and what auto takes
+# --- exports in the cache and what auto takes
 
 
-def graphs(cache: Path) -> list[Path]:
-    return sorted((cache / "graphs").glob("*")) if (cache / "graphs").exists() else []
+def exports(cache: Path) -> list[Path]:
+    return sorted((cache / "exports").glob("*")) if (cache / "exports").exists() else []
 
 
-def test_a_graph_is_made_once(
+def test_an_export_is_made_once(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
     expected = first.encode(TEXTS)
-    (made,) = graphs(cache)
-    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_graph", pytest.fail)
+    (made,) = exports(cache)
+    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_export", pytest.fail)
     again = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
     np.testing.assert_array_equal(again.encode(TEXTS), expected)
-    assert graphs(cache) == [made]
+    assert exports(cache) == [made]
 
 
-def test_a_damaged_graph_is_made_anew(tiny_encoder: Encoder, cache: Path) -> None:
-    cached_backend(tiny_encoder, "fp32")
-    (made,) = graphs(cache)
-    damage(made / GRAPH_FILE)
-    cached_backend(tiny_encoder, "fp32")
-    assert read_entry(made).fingerprint == tiny_encoder.fingerprint
+def test_a_damaged_export_is_made_again(tiny_encoder: Encoder, cache: Path) -> None:
+    cached_backend(tiny_encoder.torch, "fp32")
+    (made,) = exports(cache)
+    damage(made / MODEL_FILE)
+    cached_backend(tiny_encoder.torch, "fp32")
+    assert read_manifest(made).fingerprint == tiny_encoder.fingerprint
 
 
 @pytest.fixture
@@ -312,19 +313,19 @@ def other_encoder(tiny_folder: Callable[[str], Path]) -> Encoder:
 
 def forged(cache: Path, encoder: Encoder, other: Encoder, **claims: object) -> Path:
     """Puts another encoder's export at an encoder's place in the cache."""
-    place = cached_folder(encoder, "fp32")
+    place = cached_folder(encoder.torch, "fp32")
     shutil.rmtree(place)
-    export_encoder(other, place)
+    other.export(place)
     if claims:
-        entry = dataclasses.replace(read_entry(place), **claims)  # type: ignore[arg-type]
-        write_entry(place, entry)
-    assert graphs(cache) == [place]
+        manifest = dataclasses.replace(read_manifest(place), **claims)  # type: ignore[arg-type]
+        write_manifest(place, manifest)
+    assert exports(cache) == [place]
     return place
 
 
-@pytest.mark.parametrize("backend", GRAPH_BACKENDS)
+@pytest.mark.parametrize("backend", EXPORT_BACKENDS)
 @pytest.mark.parametrize("is_forged", [False, True])
-def test_the_graph_of_another_encoder_is_not_taken(
+def test_the_export_of_another_encoder_is_not_taken(
     tiny_bert: Path, cache: Path, other_encoder: Encoder, backend: str, is_forged: bool
 ) -> None:
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend=backend)
@@ -332,51 +333,53 @@ def test_the_graph_of_another_encoder_is_not_taken(
     place = forged(cache, encoder, other_encoder, **claims)
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="torch")
     np.testing.assert_allclose(encoder.encode(TEXTS), exact.encode(TEXTS), atol=1e-5)
-    assert read_entry(place).fingerprint == encoder.fingerprint
-    assert graphs(cache) == [place]
+    assert read_manifest(place).fingerprint == encoder.fingerprint
+    assert exports(cache) == [place]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
-@pytest.mark.parametrize("name", ["", "encoder.onnx", "tokenizer.json", "graph.json"])
+@pytest.mark.parametrize("name", ["", "encoder.onnx", "tokenizer.json", "export.json"])
 def test_what_others_may_write_to_is_made_again(
     tiny_encoder: Encoder, cache: Path, name: str, caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
-    place = cached_folder(tiny_encoder, "fp32")
+    place = cached_folder(tiny_encoder.torch, "fp32")
     (place / name).chmod(0o777)
     (place / "planted").touch()
-    assert cached_folder(tiny_encoder, "fp32") == place
+    assert cached_folder(tiny_encoder.torch, "fp32") == place
     assert not (place / "planted").exists()
     assert all(is_private(path) for path in (place, *place.iterdir()))
     assert [record.message for record in caplog.records] == [
         f"the export in {place} may have been written by others; it is made again"
     ]
-    assert cached_folder(tiny_encoder, "fp32") == place
+    assert cached_folder(tiny_encoder.torch, "fp32") == place
     assert len(caplog.records) == 1
 
 
 def test_a_link_at_its_place_is_left_alone(
     tiny_encoder: Encoder, cache: Path, tmp_path: Path
 ) -> None:
-    place = cached_folder(tiny_encoder, "fp32")
+    place = cached_folder(tiny_encoder.torch, "fp32")
     place.rename(tmp_path / "elsewhere")
     place.symlink_to(tmp_path / "elsewhere")
-    folder = cached_folder(tiny_encoder, "fp32")
-    assert folder.parent != cache / "graphs"
-    assert read_entry(folder).fingerprint == tiny_encoder.fingerprint
+    folder = cached_folder(tiny_encoder.torch, "fp32")
+    assert folder.parent != cache / "exports"
+    assert read_manifest(folder).fingerprint == tiny_encoder.fingerprint
     assert place.is_symlink()
     assert len(list((tmp_path / "elsewhere").iterdir())) == 3
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022])
-def test_a_kept_graph_serves_whatever_the_umask(tiny_encoder: Encoder, umask: int) -> None:
+def test_an_export_in_the_cache_serves_whatever_the_umask(
+    tiny_encoder: Encoder, umask: int
+) -> None:
     before = os.umask(umask)
     try:
-        place = cached_folder(tiny_encoder, "fp32")
+        place = cached_folder(tiny_encoder.torch, "fp32")
         inode = (place / "encoder.onnx").stat().st_ino
-        assert cached_folder(tiny_encoder, "fp32") == place
+        assert cached_folder(tiny_encoder.torch, "fp32") == place
         assert (place / "encoder.onnx").stat().st_ino == inode
     finally:
         os.umask(before)
@@ -414,15 +417,15 @@ def test_a_kept_precision_that_cannot_be_is_measured_again(
     assert chosen() == ("bf16" if os.name != "nt" else "fp32")
 
 
-def test_auto_makes_no_graph_for_a_small_job(
+def test_auto_makes_no_export_for_a_small_job(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 30)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     expected = encoder.encode(TEXTS[:29])
-    assert not graphs(cache)
+    assert not exports(cache)
     found = encoder.encode(TEXTS)
-    assert len(graphs(cache)) == 1
+    assert len(exports(cache)) == 1
     np.testing.assert_allclose(found[:29], expected, atol=1e-5)
     by_torch = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="torch")
     np.testing.assert_allclose(found, by_torch.encode(TEXTS), atol=1e-5)
@@ -430,15 +433,15 @@ def test_auto_makes_no_graph_for_a_small_job(
 
 @needs_openvino
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_auto_takes_the_fastest_library_that_runs_the_graph(
+def test_auto_takes_the_fastest_library_that_runs_the_export(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 30)
 
     def backend_of_a_job() -> str:
         encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision=precision)
         encoder.encode(TEXTS)
-        return type(encoder._source.backend(encoder, 1)).__name__
+        return type(encoder._runtime.backend(1)).__name__
 
     assert backend_of_a_job() == "OpenvinoBackend"
 
@@ -449,9 +452,11 @@ def test_auto_takes_the_fastest_library_that_runs_the_graph(
     others = {"fp32": "OnnxBackend", "bf16": "TorchBackend"}
     assert backend_of_a_job() == others[precision]
     monkeypatch.undo()
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 30)
     monkeypatch.setattr(
-        OpenvinoBackend, "_embed", lambda _, batch: np.ones((len(batch.mask), 32), np.float32)
+        OpenvinoBackend,
+        "embed",
+        lambda _, batch: np.ones((len(batch.attention_mask), 32), np.float32),
     )
     assert backend_of_a_job() == others[precision]  # which computes what torch computes
 
@@ -474,79 +479,82 @@ signal.raise_signal(signal.SIGINT)
 def test_signals_are_handled_when_several_models_have_come_and_gone(
     tiny_bert: Path, tmp_path: Path
 ) -> None:
-    export_encoder(Encoder.load(tiny_bert, pooling="mean", device="cpu"), tmp_path / "export")
-    graph = str(tmp_path / "export" / "encoder.onnx")
+    Encoder.load(tiny_bert, pooling="mean", device="cpu").export(tmp_path / "export")
+    model_file = str(tmp_path / "export" / "encoder.onnx")
     ended = subprocess.run(
-        [sys.executable, "-c", _SIGNAL_AFTER_TWO, graph], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _SIGNAL_AFTER_TWO, model_file],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ended.stdout == "handled\n"
 
 
 @needs_openvino
-def test_auto_reads_for_a_middling_job_a_graph_that_is_there(
+def test_auto_reads_for_a_middling_job_an_export_that_is_there(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_runtime, "CACHED_FROM", 20)
 
     def backend_for(texts: int) -> str:
         encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
-        return type(encoder._source.backend(encoder, texts)).__name__
+        return type(encoder._runtime.backend(texts)).__name__
 
     assert backend_for(25) == "TorchBackend"
-    Encoder.load(tiny_bert, pooling="mean", device="cpu").graph_folder()
+    Encoder.load(tiny_bert, pooling="mean", device="cpu").export_folder()
     assert backend_for(19) == "TorchBackend"
     assert backend_for(20) == "OpenvinoBackend"
 
 
-def test_the_backend_is_chosen_by_two_pools_where_the_number_of_texts_is_not_known(
+def test_the_backend_is_chosen_by_two_chunks_where_the_number_of_texts_is_not_known(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that all pools of a long job are run by one backend, whatever is in the cache."""
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 30)
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", 20)
+    """So that all chunks of a long job are run by one backend, whatever is in the cache."""
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 30)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 20)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     (first, *_) = encoder.start_run().vectors(text for text in TEXTS)
-    assert graphs(cache)
+    assert exports(cache)
     again = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     (same, *_) = again.start_run().vectors(text for text in TEXTS)
     np.testing.assert_array_equal(first, same)
 
 
 @pytest.mark.parametrize("kind", [InputError, StorageError])
-def test_where_no_graph_can_be_made_or_kept_auto_goes_on_with_torch(
+def test_where_no_export_can_be_made_or_kept_auto_uses_torch(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     def refuse(*_: object) -> None:
-        raise kind("no graph")
+        raise kind("no export")
 
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 1)
-    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_graph", refuse)
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 1)
+    monkeypatch.setattr("sbertkit.encoder.exports.cache.write_export", refuse)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     assert encoder.encode(TEXTS).shape == (len(TEXTS), encoder.dim)
     asked = Encoder.load(tiny_bert, pooling="mean", device="cpu", backend="onnx")
-    with pytest.raises(kind, match="no graph"):
+    with pytest.raises(kind, match="no export"):
         asked.encode(TEXTS)
 
 
-def test_changed_weights_are_not_run_from_an_old_graph(
+def test_changed_weights_are_not_run_from_an_old_export(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
 
-    monkeypatch.setattr(torch_runtime, "GRAPH_FROM", 1)
+    monkeypatch.setattr(torch_runtime, "EXPORT_FROM", 1)
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     before = encoder.encode(TEXTS)
     with torch.no_grad():
-        for tensor in encoder.network.parameters():
+        for tensor in encoder.torch.network.parameters():
             tensor.add_(
                 0.01 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(0))
             )
-    encoder.weights_changed()
+    encoder.torch.weights_changed()
     after = encoder.encode(TEXTS)
     assert np.abs(after - before).max() > 1e-3
 
 
-def test_precision_auto_is_measured_once_and_said(
+def test_precision_auto_is_measured_once_and_logged(
     tiny_bert: Path, cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
@@ -556,9 +564,11 @@ def test_precision_auto_is_measured_once_and_said(
     found = json.loads(kept.read_text())
     assert encoder.precision == found["precision"]
     assert found["cosine"] >= 0.9995
-    said = [record.getMessage() for record in caplog.records if "precision auto" in record.message]
-    assert len(said) == 1
-    assert found["precision"] in said[0]
+    logged = [
+        record.getMessage() for record in caplog.records if "precision auto" in record.message
+    ]
+    assert len(logged) == 1
+    assert found["precision"] in logged[0]
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
     assert (vectors * exact).sum(axis=1).min() > 0.995
     monkeypatch.setattr("sbertkit.encoder.exports.auto_precision._measure", pytest.fail)
@@ -579,7 +589,7 @@ def test_precision_auto_serves_where_nothing_can_be_kept(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"backend": "torch", "precision": "int8"}, "needs backend onnx, openvino or auto"),
+        ({"backend": "torch", "precision": "int8"}, "fp32, bf16 or fp16, not in int8"),
         ({"backend": "openvino", "precision": "fp16"}, "fp32, bf16 or int8, not in fp16"),
         ({"backend": "onnx", "precision": "bf16"}, "fp32 or int8, not in bf16"),
         ({"precision": "fp16"}, "fp16 needs a GPU"),
@@ -602,7 +612,7 @@ def test_an_interruption_during_the_import_is_not_taken_for_a_missing_library(
         raise ImportError("initialization failed") from SystemExit(143)
 
     monkeypatch.setattr("sbertkit.encoder.backends.libraries.import_module", interrupted)
-    for name in ("onnxruntime", "openvino"):
+    for name in ("onnx", "openvino"):
         with pytest.raises(SystemExit, match="143"):
             import_library(name)
 
@@ -614,7 +624,7 @@ def test_a_library_that_is_missing_is_named_with_what_installs_it(
     encoder = Encoder.load(
         tiny_bert, pooling="mean", device="cpu", backend=name.removesuffix("runtime")
     )
-    encoder.graph_folder()
+    encoder.export_folder()
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependency, match=rf"needs {name}: pip install .sbertkit\["):
         encoder.encode(TEXTS)

@@ -29,11 +29,11 @@ WITHOUT_DROPOUT = ("albert", "clip_text", "clip", "llama", "nomic_bert", "modern
 def vectors_of(encoder: Encoder, texts: list[str]) -> torch.Tensor:
     """The vectors of one padded batch, with gradients."""
     tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens or tiny_models.POSITIONS)
-    batch = encoder.padder.pad(tokens, np.arange(len(texts)))
-    vectors: torch.Tensor = encoder.network(
+    batch = encoder.collator.collate(tokens, np.arange(len(texts)))
+    vectors: torch.Tensor = encoder.torch.network(
         torch.from_numpy(batch.input_ids),
-        torch.from_numpy(batch.mask),
-        None if batch.types is None else torch.from_numpy(batch.types),
+        torch.from_numpy(batch.attention_mask),
+        None if batch.token_type_ids is None else torch.from_numpy(batch.token_type_ids),
     )
     return vectors
 
@@ -41,11 +41,11 @@ def vectors_of(encoder: Encoder, texts: list[str]) -> torch.Tensor:
 @contextmanager
 def training(encoder: Encoder) -> Iterator[None]:
     """Training mode with gradients for all parameters, also those that should get none."""
-    encoder.network.train().requires_grad_(requires_grad=True)
+    encoder.torch.network.train().requires_grad_(requires_grad=True)
     try:
         yield
     finally:
-        encoder.network.eval().requires_grad_(requires_grad=False)
+        encoder.torch.network.eval().requires_grad_(requires_grad=False)
 
 
 def backward(encoder: Encoder, *, half: bool) -> dict[str, torch.Tensor]:
@@ -56,7 +56,7 @@ def backward(encoder: Encoder, *, half: bool) -> dict[str, torch.Tensor]:
     (vectors * weights).sum().backward()  # type: ignore[no-untyped-call]
     return {
         name: parameter.grad
-        for name, parameter in encoder.network.named_parameters()
+        for name, parameter in encoder.torch.network.named_parameters()
         if parameter.grad is not None
     }
 
@@ -71,7 +71,7 @@ def test_just_the_tensors_that_reach_a_vector_get_finite_gradients(
     before = encoder.encode(TEXTS)  # nothing that it leaves behind may stop a gradient
     with training(encoder):
         gradients = backward(encoder, half=half)
-    assert gradients.keys() == encoder.contributing.keys()
+    assert gradients.keys() == encoder.torch.used_parameters.keys()
     assert [name for name, gradient in gradients.items() if not gradient.isfinite().all()] == []
     assert np.array_equal(encoder.encode(TEXTS), before)
 
@@ -81,7 +81,7 @@ def test_a_tensor_that_only_longer_texts_use_is_among_them(tmp_path: Path) -> No
     with training(encoder):
         gradients = backward(encoder, half=False)
     assert any("global_relative_attention_bias" in name for name in gradients)
-    assert gradients.keys() == encoder.contributing.keys()
+    assert gradients.keys() == encoder.torch.used_parameters.keys()
 
 
 def other_states() -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def test_attention_in_random_blocks_becomes_full_and_that_is_said_once(
     assert tiny_models.POSITIONS > 7 * tiny_families.BLOCK
     folder = tiny_folder("big_bird")
     encoder = Encoder.load(folder, pooling="mean", normalize=False)
-    assert [record.name for record in caplog.records] == ["sbertkit.encoder.transformer"]
+    assert [record.name for record in caplog.records] == ["sbertkit.encoder.torch.transformer"]
     assert "using full attention" in caplog.text
     caplog.clear()
     first = encoder.encode(long)
@@ -200,8 +200,9 @@ def test_layers_that_share_their_weights_stay_one(
     tiny_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     encoder = Encoder.load(tiny_folder("albert"), pooling="mean")
-    assert encoder.transformer.layer_count == tiny_parts.LAYERS
-    groups = {".".join(name.split(".")[:6]) for name in encoder.contributing if "layers" in name}
+    assert encoder.torch.transformer.layer_count == tiny_parts.LAYERS
+    names = encoder.torch.used_parameters
+    groups = {".".join(name.split(".")[:6]) for name in names if "layers" in name}
     assert groups == {"transformer.encoder.albert_layer_groups.0.albert_layers.0"}
     encoder.save(tmp_path / "saved")
     published = load_file(tiny_folder("albert") / "model.safetensors")
@@ -260,5 +261,5 @@ def test_a_language_model_with_its_head_is_the_encoder_below_it(
     encoder.save(tmp_path / "saved")
     saved: Any = load_file(tmp_path / "saved" / "model.safetensors")
     names = {f"transformer.{name}" for name in saved}
-    assert encoder.contributing.keys() <= names
+    assert encoder.torch.used_parameters.keys() <= names
     assert not [name for name in names if "head" in name or "pooler" in name]

@@ -89,7 +89,7 @@ def test_an_encoder_that_gave_its_hidden_states_can_be_pickled(tiny_bert: Path) 
     encoder = Encoder.load(tiny_bert, pooling="first_last", device="cpu", backend="torch")
     expected = encoder.encode(["a word"])
     pickled = pickle.loads(pickle.dumps(encoder))
-    assert pickled.transformer.model is pickled.network.transformer
+    assert pickled.torch.transformer.model is pickled.torch.network.transformer
     np.testing.assert_array_equal(pickled.encode(["a word"]), expected)
     np.testing.assert_array_equal(encoder.encode(["a word"]), expected)
 

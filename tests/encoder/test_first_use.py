@@ -76,7 +76,9 @@ def test_the_first_batch_of_a_model_runs_alone(monkeypatch: pytest.MonkeyPatch) 
         if rows[0] == 0:
             beside_first.extend(started)
 
-    streams.run_streams(run_one, [np.array([number]) for number in range(9)], 4, FirstUse())
+    streams.run_streams(
+        run_one, [np.array([number]) for number in range(9)], streams.Streams(4), FirstUse()
+    )
     assert beside_first == [0]
     assert sorted(started) == list(range(9))
 
@@ -128,11 +130,10 @@ def test_two_threads_that_first_use_two_encoders_end(
     folders = [str(tiny_bert)] * 2
     if backend != "torch":
         from sbertkit.encoder import Encoder
-        from sbertkit.encoder.exports.exporting import export_encoder
 
         folders = [str(tmp_path / "one"), str(tmp_path / "two")]
         for folder in folders:
-            export_encoder(Encoder.load(tiny_bert, pooling="mean"), folder)
+            Encoder.load(tiny_bert, pooling="mean").export(folder)
     ran = subprocess.run(
         [sys.executable, "-c", _TWO_ENCODERS, *folders, backend],
         capture_output=True,

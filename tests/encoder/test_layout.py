@@ -169,7 +169,7 @@ def test_layer_weights_of_0_and_1_are_read(
     add_layers(declared, weights, start)
     tiny_models.edit_json(declared / "config.json", output_hidden_states=True)
     encoder = Encoder.load(declared)
-    assert (encoder.network.pooling.layers, encoder.pooling) == (layers, pooling)
+    assert (encoder.torch.network.pooling.layers, encoder.pooling) == (layers, pooling)
     texts = ["two bakers", "salt"]
     assert abs(plain(declared).encode(texts) - encoder.encode(texts)).max() <= 1e-5
 

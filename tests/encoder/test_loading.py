@@ -201,10 +201,11 @@ def test_several_normalizations_at_the_end_are_one(
     tiny_copy: Callable[..., Path], modules: tuple[str, ...]
 ) -> None:
     folder = tiny_models.declare(tiny_copy(), *modules)
-    assert [type(step).__name__ for step in Encoder.load(folder).steps] == list(modules[:-1])
+    normalized = Encoder.load(folder).torch.postprocessors
+    assert [type(module).__name__ for module in normalized] == list(modules[:-1])
     plain = Encoder.load(folder, normalize=False)
     assert not plain.normalizes
-    assert [type(step).__name__ for step in plain.steps] == list(modules[:-2])
+    assert [type(module).__name__ for module in plain.torch.postprocessors] == list(modules[:-2])
 
 
 @pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan", None])
@@ -219,7 +220,7 @@ def test_a_similarity_that_orders_otherwise_is_reported_once(
     tiny_models.edit_json(folder / "config_sentence_transformers.json", similarity_fn_name=name)
     encoder = Encoder.load(folder)
     encoder.encode(["a"])
-    encoder.variant(encoder.network.pooling, encoder.steps)
+    encoder.variant(encoder.torch.network.pooling, encoder.torch.postprocessors)
     same = (None, "cosine", "dot", "euclidean") if normalized else (None, "cosine")
     expected = (
         []

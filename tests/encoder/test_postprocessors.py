@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from sbertkit.encoder.postprocessors import ACTIVATIONS, Dense, LayerNorm, Normalize, build_step
+from sbertkit.encoder.postprocessors import (
+    ACTIVATIONS,
+    Dense,
+    LayerNorm,
+    Normalize,
+    build_postprocessor,
+)
 from sbertkit.errors import InputError
 
 VECTORS = np.array([[3.0, -4.0], [0.5, 0.25]], dtype=np.float32)
@@ -31,7 +37,7 @@ def run(step: Any) -> np.ndarray:
 def dense(**changes: Any) -> Any:
     config = {"in_features": 2, "out_features": 3, "bias": True, **changes}
     weights = {"linear.weight": torch.from_numpy(WEIGHT), "linear.bias": torch.from_numpy(BIAS)}
-    return build_step("Dense", config, weights)
+    return build_postprocessor("Dense", config, weights)
 
 
 def test_normalize_gives_unit_length() -> None:
@@ -56,24 +62,26 @@ def test_dense_has_tanh_where_nothing_is_said() -> None:
 
 def test_dense_without_bias() -> None:
     config = {"in_features": 2, "out_features": 3, "bias": False}
-    step = build_step("Dense", config, {"linear.weight": torch.from_numpy(WEIGHT)})
+    step = build_postprocessor("Dense", config, {"linear.weight": torch.from_numpy(WEIGHT)})
     assert run(step) == pytest.approx(np.tanh(VECTORS @ WEIGHT.T), abs=1e-6)
     assert step.config()["bias"] is False  # type: ignore[operator]
 
 
 def test_layer_norm_has_mean_0_and_variance_1_before_scale_and_shift() -> None:
     weights = {"norm.weight": torch.tensor([2.0, 3.0]), "norm.bias": torch.tensor([0.5, 1.0])}
-    step = build_step("LayerNorm", {"dimension": 2}, weights)
+    step = build_postprocessor("LayerNorm", {"dimension": 2}, weights)
     assert run(step)[0] == pytest.approx([2.0 + 0.5, -3.0 + 1.0], abs=1e-4)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_step_is_built_again_from_what_it_says_of_itself(activation: str) -> None:
     first = Dense(2, 3, activation=activation)
-    again = build_step("Dense", first.config(), first.state_dict())
+    again = build_postprocessor("Dense", first.config(), first.state_dict())
     assert np.array_equal(run(first), run(again))
     norm = LayerNorm(2)
-    assert np.array_equal(run(norm), run(build_step("LayerNorm", norm.config(), norm.state_dict())))
+    assert np.array_equal(
+        run(norm), run(build_postprocessor("LayerNorm", norm.config(), norm.state_dict()))
+    )
 
 
 def test_half_precision_weights_compute_in_single() -> None:
@@ -81,7 +89,7 @@ def test_half_precision_weights_compute_in_single() -> None:
         "linear.weight": torch.from_numpy(WEIGHT).half(),
         "linear.bias": torch.from_numpy(BIAS).half(),
     }
-    step = build_step("Dense", {"in_features": 2, "out_features": 3}, half)
+    step = build_postprocessor("Dense", {"in_features": 2, "out_features": 3}, half)
     assert {tensor.dtype for tensor in step.state_dict().values()} == {torch.float32}
 
 
@@ -109,7 +117,7 @@ def test_half_precision_weights_compute_in_single() -> None:
 def test_settings_that_do_not_fit_are_refused(config: dict[str, Any], message: str) -> None:
     weights = {"linear.weight": torch.from_numpy(WEIGHT), "linear.bias": torch.from_numpy(BIAS)}
     with pytest.raises(InputError, match=message) as no:
-        build_step("Dense", config, weights)
+        build_postprocessor("Dense", config, weights)
     assert "\n" not in str(no.value)
 
 

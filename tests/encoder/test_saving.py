@@ -140,7 +140,7 @@ def test_all_that_a_model_declares_is_kept(
     settings = folder / "config_sentence_transformers.json"
     tiny_models.edit_json(settings, similarity_fn_name="dot", made_by={"name": "us"})
     encoder = Encoder.load(folder)
-    variant = encoder.variant(encoder.network.pooling, encoder.steps)
+    variant = encoder.variant(encoder.torch.network.pooling, encoder.torch.postprocessors)
     for place, saved in (("one", encoder), ("two", variant)):
         saved.save(tmp_path / place)
         written = tmp_path / place / "config_sentence_transformers.json"
@@ -255,7 +255,7 @@ def test_saving_does_not_change_the_loaded_encoder(
     encoder = Encoder.load(
         tiny_folder(architecture), pooling="first_last", max_tokens=20, prompts={"query": "q"}
     )
-    tokenizer, config = encoder.tokenizer.hf, encoder.transformer.model.config
+    tokenizer, config = encoder.tokenizer.hf, encoder.torch.transformer.model.config
 
     def state() -> tuple[Any, ...]:
         return (
@@ -264,7 +264,7 @@ def test_saving_does_not_change_the_loaded_encoder(
             tokenizer.pad_token,
             encoder.tokenizer.canonical_json(),
             getattr(config, "output_hidden_states", None),
-            {name: tensor.dtype for name, tensor in encoder.network.state_dict().items()},
+            {name: tensor.dtype for name, tensor in encoder.torch.network.state_dict().items()},
         )
 
     before, vectors = state(), encoder.encode(TEXTS)

@@ -35,10 +35,10 @@ def test_ids_are_those_of_the_library(
         whole = len(library(text)["input_ids"])
         if expected:
             assert tokens.ids.tolist() == expected
-            assert tokens.lost == whole - len(expected)
+            assert tokens.truncated == whole - len(expected)
         else:
             assert tokens.ids.tolist() == [library.eos_token_id]
-            assert tokens.lost == 0
+            assert tokens.truncated == 0
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2", "xlnet", "byte_t5"])
@@ -48,17 +48,17 @@ def test_a_tokenizer_that_cuts_on_the_left_keeps_the_end(
     folder = tiny_copy(architecture)
     tiny_models.edit_json(folder / "tokenizer_config.json", truncation_side="left")
     ours, library = both(folder)
-    assert ours.cuts_left
+    assert ours.truncation_side == "left"
     text = "the first words and the very last"
     (tokens,) = ours.tokenize([text], 12)
     assert tokens.ids.tolist() == library(text, truncation=True, max_length=12)["input_ids"]
-    assert tokens.lost == len(library(text)["input_ids"]) - 12
+    assert tokens.truncated == len(library(text)["input_ids"]) - 12
 
 
 def test_a_text_of_just_the_limit_loses_nothing(tiny_bert: Path) -> None:
     ours, _ = both(tiny_bert)
     (fits, cut) = ours.tokenize(["a b c d", "a b c d e"], 6)
-    assert (len(fits.ids), fits.lost, len(cut.ids), cut.lost) == (6, 0, 6, 1)
+    assert (len(fits.ids), fits.truncated, len(cut.ids), cut.truncated) == (6, 0, 6, 1)
 
 
 def test_truncation_and_padding_of_the_tokenizer_file_are_switched_off(

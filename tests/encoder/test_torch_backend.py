@@ -35,7 +35,7 @@ def test_an_error_in_a_stream_is_raised_and_the_threads_are_as_before(
     def fail(*_: object) -> torch.Tensor:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(encoder.network, "forward", fail)
+    monkeypatch.setattr(encoder.torch.network, "forward", fail)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -65,6 +65,14 @@ def test_a_device_that_is_not_there_is_refused_by_name(name: str) -> None:
         choose_device(name)
     assert "\n" not in str(no.value)
     assert len(str(no.value)) < 120
+
+
+def test_a_model_in_training_encodes_without_dropout(tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    expected = encoder.encode(TEXTS)
+    encoder.torch.network.train()
+    np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
+    assert not any(module.training for module in encoder.torch.network.modules())
 
 
 def test_encoding_leaves_gradients_as_they_were(tiny_encoder: Encoder) -> None:

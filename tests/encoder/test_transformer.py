@@ -175,7 +175,7 @@ def test_code_of_the_model_is_not_run_unasked(tiny_copy: Callable[..., Path]) ->
 
 
 @pytest.mark.parametrize(
-    ("architecture", "takes_types", "left"),
+    ("architecture", "takes_token_types", "left"),
     [
         ("bert", True, False),
         ("distilbert", False, False),
@@ -186,10 +186,10 @@ def test_code_of_the_model_is_not_run_unasked(tiny_copy: Callable[..., Path]) ->
     ],
 )
 def test_what_a_model_takes_and_how_it_is_padded(
-    tiny_folder: Callable[[str], Path], architecture: str, takes_types: bool, left: bool
+    tiny_folder: Callable[[str], Path], architecture: str, takes_token_types: bool, left: bool
 ) -> None:
     transformer = load_transformer(tiny_folder(architecture))
-    assert (transformer.takes_types, transformer.pads_left) == (takes_types, left)
+    assert (transformer.takes_token_types, transformer.pads_left) == (takes_token_types, left)
     assert (transformer.layer_count, transformer.hidden_size) == (2, tiny_models.HIDDEN)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from sbertkit.encoder.whitening import (
-    FITS,
+    FITTERS,
     center,
     layer_normalize,
     post_processed,
@@ -131,7 +131,7 @@ def test_few_texts_can_be_whitened_with_shrinkage(rows: Float64) -> None:
 # --- on an encoder
 
 
-@pytest.mark.parametrize("method", FITS)
+@pytest.mark.parametrize("method", FITTERS)
 @pytest.mark.parametrize("normalize", [True, False])
 def test_plain_sentence_transformers_gives_the_same_vectors(
     tiny_bert: Path,
@@ -145,7 +145,7 @@ def test_plain_sentence_transformers_gives_the_same_vectors(
     encoder = Encoder.load(tiny_bert, pooling="mean", normalize=normalize, device="cpu")
     changed = post_processed(encoder, method, TEXTS)
     assert changed.normalizes == normalize
-    assert len(changed.steps) == 1 + normalize
+    assert len(changed.torch.postprocessors) == 1 + normalize
     vectors = changed.encode(TEXTS)
     changed.save(tmp_path / "model")
     np.testing.assert_allclose(plain(tmp_path / "model").encode(TEXTS), vectors, atol=2e-5)
@@ -158,13 +158,13 @@ def test_the_encoder_itself_stays_as_it_was(tiny_encoder: "Encoder") -> None:
     before, vectors = tiny_encoder.fingerprint, tiny_encoder.encode(TEXTS[:3])
     changed = post_processed(tiny_encoder, "center", TEXTS)
     assert changed.fingerprint != before
-    tiny_encoder.weights_changed()  # so that the fingerprint is computed anew
+    tiny_encoder.torch.weights_changed()  # so that the fingerprint is computed anew
     assert tiny_encoder.fingerprint == before
     np.testing.assert_array_equal(tiny_encoder.encode(TEXTS[:3]), vectors)
 
 
 def test_the_step_is_fitted_on_vectors_before_their_normalization(tiny_encoder: "Encoder") -> None:
-    plain_vectors = tiny_encoder.variant(tiny_encoder.network.pooling, []).encode(TEXTS)
+    plain_vectors = tiny_encoder.variant(tiny_encoder.torch.network.pooling, []).encode(TEXTS)
     expected = plain_vectors - plain_vectors.mean(axis=0)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     found = post_processed(tiny_encoder, "center", TEXTS).encode(TEXTS)
@@ -190,22 +190,22 @@ def test_a_variant_shares_weights_and_differs_in_what_was_asked_for(
 
     other = tiny_encoder.variant(Pooling("cls"), [])
     assert (other.pooling, other.normalizes, tiny_encoder.pooling) == ("cls", False, "mean")
-    assert other.network.transformer is tiny_encoder.network.transformer
+    assert other.torch.network.transformer is tiny_encoder.torch.network.transformer
     assert other.fingerprint != tiny_encoder.fingerprint
 
 
 def test_a_grid_gives_the_vectors_of_each_pooling_and_layer(tiny_encoder: "Encoder") -> None:
-    from sbertkit.encoder.multi_pooling import encode_grid
+    from sbertkit.encoder.multi_pooling import encode_poolings
     from sbertkit.encoder.pooling import Pooling
 
-    count = tiny_encoder.transformer.layer_count
+    count = tiny_encoder.torch.transformer.layer_count
     poolings = [
         *(Pooling(name) for name in ("cls", "mean", "max", "eos", "weighted_mean")),
         Pooling.named("first_last", count),
         Pooling("mean", (1,)),
         Pooling("cls", (0, count)),
     ]
-    grid = encode_grid(tiny_encoder, TEXTS, poolings)
+    grid = encode_poolings(tiny_encoder, TEXTS, poolings)
     assert list(grid) == poolings
     for pooling, vectors in grid.items():
         alone = tiny_encoder.variant(pooling, []).encode(TEXTS)

@@ -11,7 +11,7 @@ import torch
 from sbertkit.data.sampling import Sample
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.whitening import FITS
+from sbertkit.encoder.whitening import FITTERS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation import Diagnosis, diagnose
 from sbertkit.evaluation.diagnosis import Candidate, CandidateScore
@@ -77,12 +77,12 @@ def test_zero_vectors_are_nowhere_near() -> None:
 
 def test_the_current_pooling_is_tried_first(tiny_encoder: Encoder) -> None:
     poolings = poolings_of(tiny_encoder)
-    assert poolings[0] == tiny_encoder.network.pooling
+    assert poolings[0] == tiny_encoder.torch.network.pooling
     assert len(set(poolings)) == len(poolings)
     assert {pooling.name for pooling in poolings} >= {"mean", "cls", "max", "eos", "first_last"}
     candidates = candidates_of(tiny_encoder)
     assert candidates[0] == Candidate(poolings[0], None)
-    assert len(candidates) == len(poolings) * (1 + len(FITS))
+    assert len(candidates) == len(poolings) * (1 + len(FITTERS))
 
 
 def test_a_candidate_has_a_plain_name() -> None:
@@ -100,7 +100,7 @@ def test_everything_is_tried_and_ranked(found: Diagnosis, tiny_encoder: Encoder)
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score <= 1 for score in scores)
     assert found.best == found.candidates[0]
-    assert found.current.candidate == Candidate(tiny_encoder.network.pooling, None)
+    assert found.current.candidate == Candidate(tiny_encoder.torch.network.pooling, None)
     assert (found.pairs, found.documents, len(found.texts)) == (240, 240, 240)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -116,10 +116,11 @@ def test_a_postprocessor_that_needs_more_texts_is_left_out_with_a_warning(
     def whiten(_: object) -> torch.nn.Module:
         raise InputError("the 60 vectors span 59 directions")
 
-    monkeypatch.setitem(FITS, "whiten", whiten)
+    monkeypatch.setitem(FITTERS, "whiten", whiten)
     monkeypatch.setattr(logging.getLogger("sbertkit"), "propagate", True)
     found = diagnose(tiny_encoder, texts(120))
-    assert {one.candidate.postprocessor for one in found.candidates} == {None, *FITS} - {"whiten"}
+    tried = {one.candidate.postprocessor for one in found.candidates}
+    assert tried == {None, *FITTERS} - {"whiten"}
     logged = [record.getMessage() for record in caplog.records]
     assert logged == ["whiten could not be tried everywhere: the 60 vectors span 59 directions"]
 
@@ -197,7 +198,7 @@ def test_something_else_than_an_encoder_is_refused() -> None:
 # --- what is written
 
 
-@pytest.mark.parametrize("step", [None, *FITS])
+@pytest.mark.parametrize("step", [None, *FITTERS])
 def test_each_step_is_saved_for_plain_sentence_transformers(
     tiny_encoder: Encoder, tmp_path: Path, step: str | None
 ) -> None:
@@ -220,8 +221,8 @@ def test_the_saved_encoder_gives_what_the_diagnosis_judged(
     """The vectors of the grid are those of the encoder that is written."""
     pooling = Pooling("cls", (1,))
     encoder = Candidate(pooling, "center").apply(tiny_encoder, found.texts)
-    plain = tiny_encoder.variant(pooling, tiny_encoder.steps_before_normalization)
-    step = FITS["center"](plain.encode(list(found.texts)))
+    plain = tiny_encoder.variant(pooling, tiny_encoder.torch.postprocessors_before_normalization)
+    step = FITTERS["center"](plain.encode(list(found.texts)))
     with torch.inference_mode():
         expected = step(torch.from_numpy(plain.encode(list(found.texts[:5])))).numpy()
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)

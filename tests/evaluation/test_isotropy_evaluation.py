@@ -28,7 +28,7 @@ TEXTS = [
 
 def test_the_measures_are_those_of_the_vectors(tiny_encoder: "Encoder") -> None:
     result = evaluate_isotropy(tiny_encoder, TEXTS)
-    plain = tiny_encoder.variant(tiny_encoder.network.pooling, [])
+    plain = tiny_encoder.variant(tiny_encoder.torch.network.pooling, [])
     vectors = plain.encode(TEXTS)
     assert (result.texts, result.documents) == (len(TEXTS), len(TEXTS))
     assert result.before.random_cosine == pytest.approx(mean_random_cosine(vectors), abs=1e-6)
@@ -40,7 +40,7 @@ def test_the_measures_are_those_of_the_vectors(tiny_encoder: "Encoder") -> None:
     pairs = products[np.triu_indices(len(TEXTS), 1)]
     assert result.before.random_dot == pytest.approx(pairs.mean(), rel=1e-5)
     assert sum(result.histogram) == 20_000
-    assert len(result.layers) == tiny_encoder.transformer.layer_count + 1
+    assert len(result.layers) == tiny_encoder.torch.transformer.layer_count + 1
 
 
 def test_normalization_changes_dot_product_and_distance_but_no_cosine(
@@ -130,15 +130,15 @@ def test_token_vectors_are_the_means_of_their_occurrences(tiny_encoder: "Encoder
 
     texts = ["boat goat boat", "goat", "boat"]
     found = token_vectors(tiny_encoder, texts)
-    model = tiny_encoder.network.transformer
+    model = tiny_encoder.torch.network.transformer
     sums: dict[int, list[Any]] = {}
     for text in texts:
         tokens = tiny_encoder.tokenizer.tokenize([text], None)
-        batch = tiny_encoder.padder.pad(tokens, np.array([0]))
+        batch = tiny_encoder.collator.collate(tokens, np.array([0]))
         with torch.inference_mode():
             states = model(
                 input_ids=torch.from_numpy(batch.input_ids),
-                attention_mask=torch.from_numpy(batch.mask),
+                attention_mask=torch.from_numpy(batch.attention_mask),
             ).last_hidden_state[0]
         inner = slice(1, len(tokens[0].ids) - 1)
         for token, state in zip(tokens[0].ids[inner].tolist(), states[inner], strict=True):

@@ -299,7 +299,7 @@ def test_the_correlations_are_those_of_sentence_transformers(bundled_encoder: "E
         write_csv=False,
     )
     theirs = evaluator(model)
-    plain = bundled_encoder.variant(bundled_encoder.network.pooling, [])
+    plain = bundled_encoder.variant(bundled_encoder.torch.network.pooling, [])
     ours = evaluate_sts(plain, SENTENCES).similarities
     for name, found in ours.items():
         assert found.spearman == pytest.approx(theirs[f"spearman_{name}"], abs=1e-6), name

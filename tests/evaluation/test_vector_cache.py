@@ -197,7 +197,7 @@ def test_what_happened_to_texts_is_said_once_for_all_parts(
             encode(cached, texts)
         lines = [record.getMessage() for record in caplog.records]
         assert len(lines) == 2, lines
-        assert lines[0].startswith("3 of 5 texts were cut at ")
+        assert lines[0].startswith("3 of 5 texts were truncated to ")
         assert lines[1].startswith("1 blank among 5 texts")
 
 

@@ -294,7 +294,7 @@ def test_warnings_come_once_a_run(
     built("x.txt", lines)
     messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(messages) == 2
-    assert any("500 of 500 texts were cut" in message for message in messages)
+    assert any("500 of 500 texts were truncated" in message for message in messages)
     assert any("500 blank" in message for message in messages)
 
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_exported_is_indexed_with_a_warning(
     def refused(_: Encoder) -> Path:
         raise kind("it cannot be exported")
 
-    monkeypatch.setattr(Encoder, "graph_folder", refused)
+    monkeypatch.setattr(Encoder, "export_folder", refused)
     SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "index").close()
     assert not (tmp_path / "index" / "encoder").exists()
     assert warnings() == ["the index is built without its encoder: it cannot be exported"]
@@ -121,15 +121,15 @@ def test_tensors_beside_it_that_no_hash_covers_are_not_used(
     tensor.ClearField("raw_data")
     tensor.data_location = onnx.TensorProto.EXTERNAL
     (folder / "encoder.onnx").write_bytes(model.SerializeToString())
-    entry = json.loads((folder / "graph.json").read_text())
+    entry = json.loads((folder / "export.json").read_text())
     del entry["sha256"]
     entry["files"]["encoder.onnx"] = _hash(folder / "encoder.onnx")
     canonical = json.dumps(entry, sort_keys=True).encode()
     entry["sha256"] = hashlib.sha256(canonical).hexdigest()
-    (folder / "graph.json").write_text(json.dumps(entry))
+    (folder / "export.json").write_text(json.dumps(entry))
     _list_again(built)
     with SearchIndex.open(built) as index:
-        assert index.encoder.network is not None
+        assert index.encoder.torch.network is not None
     assert any("tensors in other files" in warning for warning in warnings())
 
 
@@ -138,8 +138,8 @@ def test_another_file_beside_it_does_no_harm(built: Path) -> None:
     (folder / ".DS_Store").write_bytes(b"\0")
     with SearchIndex.open(built) as index:
         assert index.search(CORPUS[3][1])[0].id == "d3"
-        with pytest.raises(InputError, match="is an exported graph"):
-            index.encoder.network  # noqa: B018
+        with pytest.raises(InputError, match="is an exported encoder"):
+            index.encoder.torch.network  # noqa: B018
     assert len(verify_index(built)) == 1
 
 
@@ -148,12 +148,10 @@ def test_an_encoder_of_another_size_than_the_index_is_refused(
 ) -> None:
     import tiny_models
 
-    from sbertkit.encoder.exports.exporting import export_encoder
-
     other = Encoder.load(tiny_models.declare(tiny_copy(), "Dense"), device="cpu")
     (folder,) = (built / "encoder").iterdir()
     shutil.rmtree(folder)
-    export_encoder(other, folder)
+    other.export(folder)
     _list_again(built)
     with pytest.raises(DamagedIndex, match="vectors of size 16, the index has 32"):
         SearchIndex.open(built)

@@ -344,7 +344,7 @@ def test_every_file_is_on_the_disk_before_the_manifest_names_it(
     path = tmp_path / "a" / "index"
     if there_already:
         SearchIndex.build(OLD, tiny_encoder, path).close()
-    tiny_encoder.graph_folder()  # which is written, too, where it is not in the cache yet
+    tiny_encoder.export_folder()  # which is written, too, where it is not in the cache yet
     steps: list[str] = []
     fsync, replace = os.fsync, Path.replace
 

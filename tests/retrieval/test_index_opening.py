@@ -193,7 +193,7 @@ def test_a_model_that_is_named_is_the_one_that_is_loaded(
     built: Path, tiny_copy: Callable[..., Path], tiny_bert: Path
 ) -> None:
     with SearchIndex.open(built, model=str(tiny_bert)) as index:
-        assert index.encoder.network is not None
+        assert index.encoder.torch.network is not None
     with pytest.raises(ModelMismatch):
         SearchIndex.open(built, model=str(tiny_models.declare(tiny_copy(), "Dense")))
 
@@ -224,7 +224,7 @@ def test_without_onnxruntime_the_model_is_loaded(
 ) -> None:
     monkeypatch.setattr("sbertkit.retrieval.bundled_encoder.find_spec", lambda _: None)
     with SearchIndex.open(built) as index:
-        assert index.encoder.network is not None
+        assert index.encoder.torch.network is not None
 
 
 @pytest.mark.parametrize("command", ["search", "python"])

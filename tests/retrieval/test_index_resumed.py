@@ -15,7 +15,7 @@ OLD, NEW = documents(5, "old"), documents(500, "new")
 
 @pytest.fixture(autouse=True)
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_POOL_TEXTS", 100)
+    monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 100)
 
 
 def interrupt(encoder: Encoder, path: Path, pools: int, *, resume: bool = True) -> None:

@@ -71,7 +71,7 @@ def test_batches_never_use_more_cores_than_there_are(monkeypatch: pytest.MonkeyP
                 running -= cores
 
         plan = [np.array([row]) for row in range(20)]
-        streams.run_streams(run_one, plan, 4, FirstUse(), cores=cores)
+        streams.run_streams(run_one, plan, streams.Streams(4, cores), FirstUse())
 
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(run, [1, 2, 3, 1, 2, 3, 1, 1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbertkit import Encoder, SearchIndex, dump_index, export_encoder
+from sbertkit import Encoder, SearchIndex, dump_index
 from sbertkit.data.vector_files import open_vector_writer
 from sbertkit.errors import StorageError
 from sbertkit.storage import replace_file, storage_errors, writer_errors
@@ -42,7 +42,7 @@ def index(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def writers(tiny_encoder: Encoder, index: Path) -> dict[str, Callable[[Path], object]]:
     return {
         "model": tiny_encoder.save,
-        "export": lambda path: export_encoder(tiny_encoder, path),
+        "export": lambda path: tiny_encoder.export(path),
         "index": lambda path: SearchIndex.build(TEXTS, tiny_encoder, path),
         "vectors.npy": write_vectors,
         "vectors.parquet": write_vectors,

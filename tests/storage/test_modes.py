@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbertkit import Encoder, SearchIndex, export_encoder
+from sbertkit import Encoder, SearchIndex
 from sbertkit.data.vector_files import open_vector_writer
 from sbertkit.storage import copy_tree, replace_file, staged_file, staged_folder
 from sbertkit.storage.modes import umask
@@ -48,10 +48,10 @@ def test_all_that_is_written_follows_the_umask(
     tiny_encoder: Encoder, tmp_path: Path, masked: Callable[[int], int], mask: int
 ) -> None:
     masked(0o022)
-    tiny_encoder.graph_folder()  # which is copied from the cache
+    tiny_encoder.export_folder()  # which is copied from the cache
     masked(mask)
     tiny_encoder.save(tmp_path / "model")
-    export_encoder(tiny_encoder, tmp_path / "export")
+    tiny_encoder.export(tmp_path / "export")
     SearchIndex.build([("a", "some text")], tiny_encoder, tmp_path / "index").close()
     for name in ("vectors.npy", "vectors.parquet"):
         write_vectors(tmp_path / name)

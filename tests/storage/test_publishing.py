@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from other_user import restricted
 
-from sbertkit import Encoder, export_encoder
+from sbertkit import Encoder
 from sbertkit.errors import StorageError
 from sbertkit.storage import is_fixed, publishing, staged_folder, storage_errors
 
@@ -175,7 +175,7 @@ def test_what_is_put_into_a_folder_while_it_is_made_stays(
     assert names(tmp_path) == ["letter"]
 
 
-@pytest.mark.parametrize("write_output", [Encoder.save, export_encoder])
+@pytest.mark.parametrize("write_output", [Encoder.save, Encoder.export])
 def test_models_and_exports_are_written_to_mounted_and_working_folders(
     tiny_encoder: Encoder,
     tmp_path: Path,

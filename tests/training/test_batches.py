@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.batching import Padder
+from sbertkit.encoder.batching import BatchCollator
 from sbertkit.encoder.tokenization import SpecialTokens, Tokens
 from sbertkit.training.batches import BatchOrder, Collator, length_groups
 from sbertkit.training.examples import NONE, Examples, Int64, TextTable
@@ -316,7 +316,7 @@ def test_each_distinct_text_is_there_once_and_every_column_points_at_its_own(
     tokens = tokens_of(random.choice([3, 4, 9, 40, 120], 12).tolist())
     texts = np.array(rows, dtype=np.int64)
     examples = Examples(texts, np.zeros(len(rows)), texts[:, 0])
-    padder = Padder(0, side, SPECIAL, gives_types=True)
+    padder = BatchCollator(0, side, SPECIAL, uses_token_types=True)
     objective = Noting()
     chosen = random.permutation(len(rows))[: random.integers(1, len(rows) + 1)].tolist()
     batch = Collator(examples, table_of(tokens), padder, objective)(chosen)
@@ -343,7 +343,7 @@ def test_groups_are_what_the_padder_makes(
     side: Literal["left", "right"], gives_types: bool
 ) -> None:
     tokens = tokens_of([3, 120, 4, 119, 5, 118])
-    padder = Padder(0, side, SPECIAL, gives_types=gives_types)
+    padder = BatchCollator(0, side, SPECIAL, uses_token_types=gives_types)
     texts = np.arange(6).reshape(3, 2)
     collator = Collator(
         Examples(texts, np.zeros(3), texts[:, 0]), table_of(tokens), padder, Noting()
@@ -352,18 +352,18 @@ def test_groups_are_what_the_padder_makes(
     assert batch["columns"].tolist() == [[2, 3], [0, 5], [1, 4]]
     assert len(batch["groups"]) == 2
     for group, numbers in zip(batch["groups"], ([0, 2, 4], [5, 3, 1]), strict=True):
-        padded = padder.pad(tokens, np.array(numbers))
+        padded = padder.collate(tokens, np.array(numbers))
         assert group["input_ids"].tolist() == padded.input_ids.tolist()
-        assert group["mask"].tolist() == padded.mask.tolist()
-        if padded.types is None:
+        assert group["mask"].tolist() == padded.attention_mask.tolist()
+        if padded.token_type_ids is None:
             assert "types" not in group
         else:
-            assert group["types"].tolist() == padded.types.tolist()
+            assert group["types"].tolist() == padded.token_type_ids.tolist()
 
 
 def test_rows_are_counted() -> None:
     examples = examples_of([1, 1, 2])
-    padder = Padder(0, "right", SPECIAL, gives_types=False)
+    padder = BatchCollator(0, "right", SPECIAL, uses_token_types=False)
     assert Collator(examples, table_of([]), padder, Noting()).rows == len(examples) == 3
 
 
@@ -379,13 +379,13 @@ TEXTS = (
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlnet"])
 def test_vectors_in_training_are_those_of_the_encoder(tiny_folder: Any, architecture: str) -> None:
     encoder = Encoder.load(tiny_folder(architecture), pooling="mean", device="cpu")
-    assert encoder.padder.side == ("left" if architecture == "xlnet" else "right")
+    assert encoder.collator.side == ("left" if architecture == "xlnet" else "right")
     table = TextTable(encoder)
     texts = np.array([table.numbers(pair) for pair in itertools.combinations(TEXTS, 2)])
     table.tokenize()
     examples = Examples(texts, np.zeros(len(texts)), texts[:, 0])
-    collator = Collator(examples, table, encoder.padder, Noting())
-    siamese = Siamese(encoder.network.eval(), Noting())
+    collator = Collator(examples, table, encoder.collator, Noting())
+    siamese = Siamese(encoder.torch.network.eval(), Noting())
     with torch.inference_mode():
         batch = collator(list(range(len(texts))))
         vectors = siamese(batch)["sentence_embedding"].numpy()

@@ -157,15 +157,15 @@ def test_scoring_switches_dropout_off(tmp_path: Path, tiny_bert: Path) -> None:
     expected = dev.score(encoder)
     for seed in (1, 2):
         torch.manual_seed(seed)
-        encoder.network.train()
+        encoder.torch.network.train()
         assert dev.score(encoder) == expected
-        assert not encoder.network.training
+        assert not encoder.torch.network.training
 
 
 def test_vectors_that_are_not_finite_are_an_error_and_no_score(tiny_bert: Path) -> None:
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
     with torch.no_grad():
-        next(encoder.network.parameters()).fill_(np.nan)
+        next(encoder.torch.network.parameters()).fill_(np.nan)
     with pytest.raises(InputError, match="NaN or infinite"):
         dev_of(("a", "b"), ("c", "d")).score(encoder)
 

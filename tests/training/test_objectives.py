@@ -547,7 +547,7 @@ def batch_of(encoder: Encoder, objective: Any) -> dict[str, Any]:
     table = TextTable(encoder)
     examples = objective.examples(nli(*PAIRS), table)
     table.tokenize()
-    return Collator(examples, table, encoder.padder, objective)(list(range(len(examples))))
+    return Collator(examples, table, encoder.collator, objective)(list(range(len(examples))))
 
 
 def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
@@ -563,8 +563,8 @@ def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
     features = [model.preprocess([pair[side] for pair in PAIRS]) for side in (0, 1)]
     model.eval()
     expected = published(features, torch.tensor([pair[2] for pair in PAIRS]))
-    encoder.make_trainable()
-    loss = Siamese(encoder.network.eval(), objective)(batch_of(encoder, objective))["loss"]
+    encoder.torch.make_trainable()
+    loss = Siamese(encoder.torch.network.eval(), objective)(batch_of(encoder, objective))["loss"]
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     expected.backward()
     loss.backward()
@@ -573,7 +573,7 @@ def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
         objective.head.weight.grad, published.classifier.weight.grad, atol=1e-6
     )
     theirs = {name: p.grad for name, p in model[0].model.named_parameters() if p.grad is not None}
-    ours = dict(encoder.network.transformer.named_parameters())
+    ours = dict(encoder.torch.network.transformer.named_parameters())
     assert len(theirs) > 10
     for name, gradient in theirs.items():
         if not name.startswith("pooler"):
@@ -615,7 +615,7 @@ def test_a_step_against_the_gradient_lowers_the_loss(saved: Path, name: str) -> 
 def test_the_loss_is_computed_in_float32_under_autocast(saved: Path) -> None:
     encoder = Encoder.load(saved, device="cpu")
     objective = objective_kind("contrastive").build(encoder.dim, TrainConfig())
-    model = Siamese(encoder.network.eval(), objective)
+    model = Siamese(encoder.torch.network.eval(), objective)
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode():
         found = model(batch_of(encoder, objective))
     assert found["loss"].dtype == found["sentence_embedding"].dtype == torch.float32

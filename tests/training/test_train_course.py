@@ -59,7 +59,7 @@ class Scripted:
         self.weights: list[torch.Tensor] = []
 
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
-        first = next(iter(encoder.network.parameters()))
+        first = next(iter(encoder.torch.network.parameters()))
         self.weights.append(first.detach().clone())
         return DevScore(self.left.pop(0), None)
 
@@ -76,7 +76,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scripted]:
 
 def first_weights(folder: Path) -> torch.Tensor:
     encoder = Encoder.load(folder, device="cpu")
-    return next(iter(encoder.network.parameters())).detach()
+    return next(iter(encoder.torch.network.parameters())).detach()
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_weight_that_is_not_finite_ends_the_run_before_it_is_kept(
     def spoil(self: Monitor, step: int, *more: Any) -> None:
         if step == 3:
             with torch.no_grad():
-                next(iter(self._watched.encoder.network.parameters()))[:] = math.nan
+                next(iter(self._watched.encoder.torch.network.parameters()))[:] = math.nan
         look(self, step, *more)
 
     monkeypatch.setattr(Monitor, "_look", spoil)

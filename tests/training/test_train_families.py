@@ -13,7 +13,7 @@ from training_cases import SAME, Job, far, quick_runs, rows, weights, write_nli
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.pooling import KINDS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.training import run
 from sbertkit.training.setup import Setup
 
@@ -27,7 +27,7 @@ FAMILIES = [
     for pooling in COMMON
     if not (architecture in CAUSAL and pooling == "cls")
 ]
-FAMILIES += [("bert", pooling) for pooling in KINDS if pooling not in COMMON]
+FAMILIES += [("bert", pooling) for pooling in POOLINGS if pooling not in COMMON]
 
 
 class Trained(NamedTuple):
@@ -81,11 +81,11 @@ def assert_moved(before: Encoder, after: Encoder) -> None:
 
     Those that the files lacked are random in every encoder.
     """
-    random = {f"transformer.{name}" for name in after.transformer.missing}
-    old, new = before.network.state_dict(), after.network.state_dict()
+    random = {f"transformer.{name}" for name in after.torch.transformer.missing}
+    old, new = before.torch.network.state_dict(), after.torch.network.state_dict()
     moved = {name for name in new if not torch.equal(old[name], new[name])} - random
-    places = {tensor.data_ptr() for tensor in after.contributing.values()}
-    assert after.contributing.keys() <= moved
+    places = {tensor.data_ptr() for tensor in after.torch.used_parameters.values()}
+    assert after.torch.used_parameters.keys() <= moved
     assert {new[name].data_ptr() for name in moved} == places
 
 
@@ -142,7 +142,7 @@ def test_layers_that_share_their_weights_are_trained_as_one(
 ) -> None:
     job = Job(tiny_folder("albert"), data, tmp_path / "out")
     encoder = train(job).encoder
-    assert encoder.transformer.layer_count == 2
+    assert encoder.torch.transformer.layer_count == 2
     layers = {name.split(".attention.")[0] for name in weights(job.output) if ".attention." in name}
     assert layers == {". encoder.albert_layer_groups.0.albert_layers.0"}
-    assert Encoder.load(job.output, device="cpu").transformer.layer_count == 2
+    assert Encoder.load(job.output, device="cpu").torch.transformer.layer_count == 2

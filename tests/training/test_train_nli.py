@@ -677,14 +677,14 @@ def test_what_appears_at_the_output_while_it_trains_is_not_lost(
 ) -> None:
     from sbertkit.training import model_files
 
-    write = model_files.write_encoder
+    write = model_files.write_model_files
 
     def meanwhile(*given: Any, **more: Any) -> None:
         write(*given, **more)
         output.mkdir(exist_ok=True)
         (output / "mine.txt").write_text("precious")
 
-    monkeypatch.setattr(model_files, "write_encoder", meanwhile)
+    monkeypatch.setattr(model_files, "write_model_files", meanwhile)
     with pytest.raises(StorageError, match=r"^[^\n]*out: something else has been put there"):
         train(THREE)
     assert contents(output) == {"mine.txt": b"precious"}

@@ -1,33 +1,44 @@
-"""Ways to run an encoder's network; each is one module that provides the `Backend` protocol."""
+"""Libraries that run encoders, each in one module and one entry of `BACKENDS`."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
-
-from sbertkit.arrays import Vectors
-from sbertkit.encoder.batching import Batch
+from typing import NamedTuple
 
 
-class Backend(Protocol):
-    """Turns padded batches into vectors."""
+class BackendKind(NamedTuple):
+    """A library that runs encoders.
 
-    batch_tokens: int
-    """Tokens a batch, padding included, that serve this device well."""
+    Attributes:
+        backend: Where its class is, a `sbertkit.encoder.backends.base.Backend`.
+        precisions: What it computes in.
+        library: The module that has to be installed.
+        extra: What installs it with sbertkit; ``None`` for what is always installed.
+    """
 
-    def run(
-        self,
-        plan: Sequence[npt.NDArray[np.int64]],
-        pad: Callable[[npt.NDArray[np.int64]], Batch],
-        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
-    ) -> None:
-        """Runs all batches of a plan, in any order.
+    backend: str
+    precisions: tuple[str, ...]
+    library: str
+    extra: str | None = None
 
-        Args:
-            plan: Rows of each batch.
-            pad: Builds the padded batch of some rows; may be called from several threads.
-            deliver: Takes the rows and their vectors (B, dim); called from several threads, but
-                never twice for a row.
-        """
-        ...
+    @property
+    def runs_exports(self) -> bool:
+        """Whether it runs exported ONNX models, on the CPU; torch runs the model itself."""
+        return self.extra is not None
+
+
+BACKENDS: dict[str, BackendKind] = {
+    "torch": BackendKind(
+        "sbertkit.encoder.backends.torch:TorchBackend", ("fp32", "bf16", "fp16"), "torch"
+    ),
+    "onnx": BackendKind(
+        "sbertkit.encoder.backends.onnx:OnnxBackend", ("fp32", "int8"), "onnxruntime", "cpu"
+    ),
+    "openvino": BackendKind(
+        "sbertkit.encoder.backends.openvino:OpenvinoBackend",
+        ("fp32", "bf16", "int8"),
+        "openvino",
+        "openvino",
+    ),
+}
+"""The backends by name, the fastest on the CPU last."""
+
+EXPORT_PRECISIONS = BACKENDS["onnx"].precisions
+"""What the ONNX model of an export can be in."""

@@ -17,7 +17,7 @@ _lock = fork_safe_lock()
 
 
 def alone() -> threading.RLock:
-    """The lock of first uses, to be held by ``with``."""
+    """The lock of first uses, to be acquired by ``with``."""
     return _lock
 
 

@@ -1,28 +1,25 @@
-"""What a graph is given."""
+"""The inputs of an ONNX model."""
 
 from collections.abc import Iterable
 
-import numpy as np
-import numpy.typing as npt
-
-from sbertkit.encoder.batching import Batch
+from sbertkit.encoder.batching import Batch, Int64
 from sbertkit.errors import InputError
 
 
-def graph_inputs(batch: Batch, names: Iterable[str]) -> dict[str, npt.NDArray[np.int64]]:
-    """The inputs of a graph for a batch, by name; each (B, T).
+def onnx_inputs(batch: Batch, names: Iterable[str]) -> dict[str, Int64]:
+    """The inputs of an ONNX model for a batch, by name; each (B, T).
 
     Args:
         batch: The batch.
-        names: The inputs that the graph has. Of a model with one token type for all, that input was
-            lost when the graph was made.
+        names: The inputs that the model has; one with a single token type for all texts has lost
+            that input in its export.
 
     Raises:
         InputError: It has one that a batch does not.
     """
-    given = {"input_ids": batch.input_ids, "attention_mask": batch.mask}
-    if batch.types is not None:
-        given["token_type_ids"] = batch.types
+    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    if batch.token_type_ids is not None:
+        given["token_type_ids"] = batch.token_type_ids
     try:
         return {name: given[name] for name in names}
     except KeyError as error:

@@ -1,17 +1,14 @@
-"""The onnxruntime backend: one graph for everything from token ids to the vector, on the CPU."""
+"""The onnxruntime backend: one ONNX model from token ids to the vector, on the CPU."""
 
-from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.first_use import FirstUse, alone
-from sbertkit.encoder.backends.inputs import graph_inputs
+from sbertkit.encoder.backends.inputs import onnx_inputs
 from sbertkit.encoder.backends.libraries import import_library
-from sbertkit.encoder.backends.streams import run_streams, usable_cores
+from sbertkit.encoder.backends.streams import Streams, usable_cores
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
@@ -20,55 +17,47 @@ _NOT_FUSED = ["SkipLayerNormFusion"]
 
 
 class OnnxBackend:
-    """Runs an exported graph, one batch a core at a time.
+    """Runs an ONNX model, one batch per core at a time.
 
     Args:
-        graph: The file; its hash has been checked.
-        precision: What the graph computes in.
+        model: The file; its hash has been checked.
+        precision: What the model computes in.
 
     Raises:
-        InputError: onnxruntime cannot run the graph.
-        MissingDependency: There is no onnxruntime.
+        InputError: onnxruntime cannot run the model.
+        MissingDependency: onnxruntime is not installed.
     """
 
     batch_tokens = 1_024
 
-    def __init__(self, graph: Path, precision: str) -> None:
-        self._precision = precision  # the graph's own
-        self._threads = usable_cores()
-        self._graph = graph
-        self._first_use = FirstUse()
-        self._session = _session(graph)
+    def __init__(self, model: Path, precision: str) -> None:
+        self._precision = precision  # the model's own
+        self._cores = usable_cores()
+        self._model = model
+        self.first_use = FirstUse()
+        self._session = _session(model)
         self._inputs = [given.name for given in self._session.get_inputs()]
 
     def __reduce__(self) -> tuple[type["OnnxBackend"], tuple[Path, str]]:
-        return OnnxBackend, (self._graph, self._precision)
+        return OnnxBackend, (self._model, self._precision)
 
-    def run(
-        self,
-        plan: Sequence[npt.NDArray[np.int64]],
-        pad: Callable[[npt.NDArray[np.int64]], Batch],
-        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
-    ) -> None:
-        """Runs all batches of a plan; see `Backend.run`."""
+    def streams(self, batches: int) -> AbstractContextManager[Streams]:  # noqa: ARG002
+        """One per core."""
+        return nullcontext(Streams(self._cores))
 
-        def run_one(rows: npt.NDArray[np.int64]) -> None:
-            deliver(rows, self._embed(pad(rows)))
-
-        run_streams(run_one, plan, self._threads, self._first_use)
-
-    def _embed(self, batch: Batch) -> Vectors:
+    def embed(self, batch: Batch) -> Vectors:
+        """The vectors of a batch, (B, dim)."""
         try:
-            (vectors,) = self._session.run(None, graph_inputs(batch, self._inputs))
+            (vectors,) = self._session.run(None, onnx_inputs(batch, self._inputs))
         except Exception as error:  # the library has no type of its own for all it may raise
-            raise _refusal(self._graph, error) from error
+            raise _refusal(self._model, error) from error
         result: Vectors = vectors
         return result
 
 
-def _session(graph: Path) -> Any:
+def _session(model: Path) -> Any:
     """A session whose calls each use the thread they come from, so that calls run side by side."""
-    library = import_library("onnxruntime")
+    library = import_library("onnx")
     options = library.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -78,24 +67,24 @@ def _session(graph: Path) -> Any:
     try:
         with alone():
             return library.InferenceSession(
-                _opened(graph),
+                _path_or_bytes(model),
                 sess_options=options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=_NOT_FUSED,
             )
-    except Exception as error:  # as in `_embed`
-        raise _refusal(graph, error) from error
+    except Exception as error:  # as in `embed`
+        raise _refusal(model, error) from error
 
 
-def _opened(graph: Path) -> str | bytes:
+def _path_or_bytes(model: Path) -> str | bytes:
     """What onnxruntime opens: the path, or the file's bytes where that is not valid Unicode."""
     try:
-        str(graph).encode()
+        str(model).encode()
     except UnicodeEncodeError:
-        return graph.read_bytes()
-    return str(graph)
+        return model.read_bytes()
+    return str(model)
 
 
-def _refusal(graph: Path, error: Exception) -> InputError:
+def _refusal(model: Path, error: Exception) -> InputError:
     reason = " ".join(str(error).split())[:300]
-    return InputError(f"onnxruntime cannot run {graph}: {reason}; use backend torch")
+    return InputError(f"onnxruntime cannot run {model}: {reason}; use backend torch")

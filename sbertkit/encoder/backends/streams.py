@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +72,20 @@ def _quota_of(folder: Path) -> int | None:
     return None
 
 
+class Streams(NamedTuple):
+    """How batches run side by side; one stream is the caller's own thread.
+
+    Attributes:
+        threads: How many threads there are at most.
+        cores: How many cores a batch uses.
+        initializer: Called once in each thread, the caller's too, where there are several.
+    """
+
+    threads: int
+    cores: int = 1
+    initializer: Callable[[], object] = lambda: None
+
+
 class _Cores:
     """What all encoders of the process share, whatever thread calls them."""
 
@@ -80,8 +95,8 @@ class _Cores:
         self._change = threading.Condition()
 
     @contextmanager
-    def held(self, wanted: int) -> Iterator[None]:
-        """Waits for so many cores, or all there are, and holds them for the block."""
+    def acquired(self, wanted: int) -> Iterator[None]:
+        """Waits for so many cores, or all there are, and keeps them for the block."""
         taken = min(wanted, self.count)
         with self._change:
             self._change.wait_for(lambda: self._free >= taken)
@@ -97,53 +112,46 @@ class _Cores:
 _cores = _Cores()
 
 
-def _begin_anew() -> None:
-    """In a forked process, whose parent's threads held cores, and do not exist here."""
+def _reset_cores() -> None:
+    """In a forked process, whose parent's threads had cores, and do not exist here."""
     global _cores  # one for the process
     _cores = _Cores()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset_cores)
 
 
 def run_streams(
-    run_one: Callable[[Rows], None],
-    plan: Sequence[Rows],
-    streams: int,
-    first_use: FirstUse,
-    *,
-    cores: int = 1,
-    initializer: Callable[[], object] = lambda: None,
+    run_one: Callable[[Rows], None], plan: Sequence[Rows], streams: Streams, first_use: FirstUse
 ) -> None:
-    """Runs every batch of a plan, so many at a time; one stream is the caller's own thread.
+    """Runs every batch of a plan, in any order, so many at a time.
 
     The first batch that a model ever runs in this process runs alone.
 
     Args:
         run_one: Runs the batch of some rows.
         plan: Rows of each batch.
-        streams: How many threads there are at most.
+        streams: How they run side by side.
         first_use: Whether the model has been run.
-        cores: How many cores a batch uses.
-        initializer: Called once in each thread, the caller's too, where there are several.
     """
 
     def run_on_cores(rows: Rows) -> None:
-        with _cores.held(cores):
+        with _cores.acquired(streams.cores):
             run_one(rows)
 
     if len(plan) == 0:
         return
-    if min(streams, len(plan)) > 1:
-        initializer()  # so that the first batch is computed as all the others
+    if min(streams.threads, len(plan)) > 1:
+        streams.initializer()  # so that the first batch is computed as all the others
     if first_use.run(lambda: run_on_cores(plan[0])):
         plan = plan[1:]
-    streams = min(streams, len(plan))
-    if streams < 2:
+    count = min(streams.threads, len(plan))
+    if count < 2:
         for rows in plan:
             run_on_cores(rows)
         return
-    with ThreadPoolExecutor(streams, "sbertkit-encode", initializer=initializer) as threads:
+    threads = ThreadPoolExecutor(count, "sbertkit-encode", initializer=streams.initializer)
+    with threads:
         for _ in threads.map(run_on_cores, plan):
             pass

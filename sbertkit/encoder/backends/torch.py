@@ -1,19 +1,18 @@
-"""The torch backend: CPU with one single-thread stream a core, CUDA or MPS with one stream."""
+"""The torch backend: CPU with one single-thread stream per core, CUDA or MPS with one stream."""
 
 import copy
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.first_use import FirstUse
-from sbertkit.encoder.backends.streams import quota_cores, run_streams
+from sbertkit.encoder.backends.streams import Streams, quota_cores
 from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
@@ -52,8 +51,8 @@ class TorchBackend:
     """Runs a network with torch.
 
     Args:
-        network: From token ids (B, T), mask and token types to vectors (B, dim), as `Network`; it
-            is moved to the device.
+        network: From token ids (B, T), attention mask and token types to vectors (B, dim), as
+            `Network`; it is moved to the device.
         device: Where to run.
         precision: ``fp32``, ``bf16`` or ``fp16``; below fp32 the network stays as it is and a copy
             is run, pooling and post-processing of it in float32.
@@ -64,50 +63,48 @@ class TorchBackend:
         self._network = network if precision == "fp32" else _lowered(network, precision)
         self._device = device
         self._process = os.getpid()
-        self._first_use = FirstUse()
+        self.first_use = FirstUse()
         quota = quota_cores()
         if quota is not None and quota < torch.get_num_threads():
             torch.set_num_threads(quota)  # torch counts the cores of the machine
         self.batch_tokens = _BATCH_TOKENS.get(device.type, _BATCH_TOKENS["cuda"])
 
-    def run(
-        self,
-        plan: Sequence[npt.NDArray[np.int64]],
-        pad: Callable[[npt.NDArray[np.int64]], Batch],
-        deliver: Callable[[npt.NDArray[np.int64], Vectors], None],
-    ) -> None:
-        """Runs all batches of a plan; see `Backend.run`."""
-
-        def run_one(rows: npt.NDArray[np.int64]) -> None:
-            deliver(rows, self._embed(pad(rows)))
-
+    @contextmanager
+    def streams(self, batches: int) -> Iterator[Streams]:
+        """On the CPU one per core for enough batches, else one that uses all."""
         if self._device.type != "cpu":
-            run_streams(run_one, plan, 1, self._first_use)
+            yield Streams(1)
             return
         if os.getpid() != self._process:
             # OpenMP's threads do not survive a fork, and waiting for them never ends.
             torch.set_num_threads(1)
         threads = torch.get_num_threads()
-        if len(plan) < 2 * threads:
-            run_streams(run_one, plan, 1, self._first_use, cores=threads)
+        if batches < 2 * threads:
+            yield Streams(1, cores=threads)
             return
-        # One thread a batch keeps every core busy without the waits of a shared matrix product.
+        # One thread per batch keeps every core busy without the waits of a shared matrix product.
         try:
-            one_thread = partial(torch.set_num_threads, 1)
-            run_streams(run_one, plan, threads, self._first_use, initializer=one_thread)
+            yield Streams(threads, initializer=partial(torch.set_num_threads, 1))
         finally:
             # The count of some math libraries is global, so that the streams have changed it here.
             torch.set_num_threads(threads)
 
-    def _embed(self, batch: Batch) -> Vectors:
+    def embed(self, batch: Batch) -> Vectors:
+        """The vectors of a batch, (B, dim)."""
         with torch.inference_mode():
-            vectors = self._network(
-                torch.from_numpy(batch.input_ids).to(self._device),
-                torch.from_numpy(batch.mask).to(self._device),
-                None if batch.types is None else torch.from_numpy(batch.types).to(self._device),
-            )
+            vectors = self._network(*batch_tensors(batch, self._device))
             result: Vectors = vectors.float().cpu().numpy()
         return result
+
+
+def batch_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Token ids, attention mask and token types, if any, of a batch on a device; each (B, T)."""
+    types = batch.token_type_ids
+    return (
+        torch.from_numpy(batch.input_ids).to(device),
+        torch.from_numpy(batch.attention_mask).to(device),
+        None if types is None else torch.from_numpy(types).to(device),
+    )
 
 
 def _lowered(network: nn.Module, precision: str) -> nn.Module:

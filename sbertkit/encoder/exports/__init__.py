@@ -1,1 +1,1 @@
-"""Encoders as ONE ONNX graph file, from token ids to the vector: made, checked, kept and read."""
+"""Encoders as one ONNX file, from token ids to the vector: written, checked, cached and read."""

@@ -12,67 +12,64 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
-from sbertkit.encoder.backends import Backend
-from sbertkit.encoder.backends.libraries import import_library
+from sbertkit.encoder.backends.base import Backend
+from sbertkit.encoder.backends.libraries import import_library, open_backend
 from sbertkit.encoder.backends.onnx import OnnxBackend
-from sbertkit.encoder.backends.torch import TorchBackend
-from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.exports.exporting import write_graph
-from sbertkit.encoder.exports.manifest import GRAPH_FILE, read_entry
-from sbertkit.encoder.exports.probes import FEW_PROBES, least_cosine, probe_vectors
-from sbertkit.encoder.exports.runtimes import LEAST_COSINE, graph_precision, open_engine
+from sbertkit.encoder.exports.exporting import write_export
+from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest
+from sbertkit.encoder.exports.probes import FEW_PROBES, MIN_COSINE, min_cosine, probe_vectors
+from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors
 from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache
 
 logger = logging.getLogger(__name__)
-_compared: "weakref.WeakKeyDictionary[Encoder, set[Path]]" = weakref.WeakKeyDictionary()
-"""The exports that gave an encoder's vectors in this process; to find out takes about a second."""
+_compared: "weakref.WeakKeyDictionary[TorchModel, set[Path]]" = weakref.WeakKeyDictionary()
+"""The exports that gave a model's vectors in this process; to find out takes about a second."""
 
 _LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
-def cached_backend(encoder: Encoder, precision: str, engine: str = "onnx") -> Backend:
-    """The backend of an encoder's export; see `cached_folder` and `open_engine`."""
-    return open_engine(engine, cached_folder(encoder, graph_precision(precision)), precision)
+def cached_backend(model: TorchModel, precision: str, name: str = "onnx") -> Backend:
+    """The backend of that name for a model's export; see `cached_folder` and `open_backend`."""
+    folder = cached_folder(model, "int8" if precision == "int8" else "fp32")
+    return open_backend(name, folder / MODEL_FILE, precision)
 
 
-def is_cached(encoder: Encoder, precision: str) -> bool:
-    """Whether an encoder's export seems to be there already."""
-    folder = cache_folder("graphs")
-    return folder is not None and (folder / cache_key(encoder, precision)).is_dir()
+def is_cached(model: TorchModel, precision: str) -> bool:
+    """Whether a model's export seems to be in the cache."""
+    folder = cache_folder("exports")
+    return folder is not None and (folder / cache_key(model, precision)).is_dir()
 
 
-def cached_folder(encoder: Encoder, precision: str) -> Path:
-    """The folder of an encoder's export, which is made and kept where there is none yet.
+def cached_folder(model: TorchModel, precision: str) -> Path:
+    """The folder of a model's export, which is made and kept where there is none yet.
 
     One that is kept counts only if it is this user's own, nobody else may write to it, it is whole,
-    and it gives the encoder's vectors; else it is made again, or left alone where it is somebody
+    and it gives the model's vectors; else it is made again, or left alone where it is somebody
     else's. Without a cache the export lasts as long as this process. Two processes may make one at
     once; the first to end is kept.
 
     Raises:
-        InputError: The encoder cannot be exported.
+        InputError: The model cannot be exported.
         MissingDependency: onnxruntime or onnx is missing.
         StorageError: It can be written neither to the cache nor to a temporary folder.
     """
-    import_library("onnxruntime")
-    key = cache_key(encoder, precision)
-    kept = cache_folder("graphs")
-    if kept is not None and _is_kept(encoder, precision, kept / key):
+    import_library("onnx")
+    key = cache_key(model, precision)
+    kept = cache_folder("exports")
+    if kept is not None and _is_kept(model, precision, kept / key):
         return kept / key
     folder = _temporary_folder() / key
     if not folder.exists():
-        _make(encoder, precision, folder)
+        _make(model, precision, folder)
     return folder
 
 
-def cache_key(encoder: Encoder, *parts: object) -> str:
-    """A name that an encoder, these parts or the version of a library changes."""
+def cache_key(model: TorchModel, *parts: object) -> str:
+    """A name that the model, these parts and the versions of the libraries decide."""
     versions = {name: _version(name) for name in _LIBRARIES}
-    content = json.dumps([encoder.fingerprint, *parts, versions], sort_keys=True)
+    content = json.dumps([model.fingerprint, *parts, versions], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
@@ -83,17 +80,17 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _is_kept(encoder: Encoder, precision: str, folder: Path) -> bool:
+def _is_kept(model: TorchModel, precision: str, folder: Path) -> bool:
     """Whether the export is in the cache, be it that it was made just now."""
     try:
-        if _is_found(encoder, precision, folder):
+        if _is_found(model, precision, folder):
             return True
         if folder.exists():
             shutil.rmtree(folder)
         try:
-            _make(encoder, precision, folder)
+            _make(model, precision, folder)
         except (OSError, StorageError):
-            if not _is_found(encoder, precision, folder):  # else another process was faster
+            if not _is_found(model, precision, folder):  # else another process was faster
                 raise
     except (OSError, StorageError) as error:
         without_cache(folder, str(error))
@@ -101,7 +98,7 @@ def _is_kept(encoder: Encoder, precision: str, folder: Path) -> bool:
     return True
 
 
-def _is_found(encoder: Encoder, precision: str, folder: Path) -> bool:
+def _is_found(model: TorchModel, precision: str, folder: Path) -> bool:
     """Whether the export is there and counts.
 
     Raises:
@@ -112,37 +109,36 @@ def _is_found(encoder: Encoder, precision: str, folder: Path) -> bool:
         return False
     if not is_own(folder):
         raise StorageError("it belongs to another user, or is a link")
-    fault = _fault(encoder, precision, folder)
+    fault = _fault(model, precision, folder)
     if fault is not None:
         logger.warning("the export in %s %s; it is made again", folder, fault)
     return fault is None
 
 
-def _fault(encoder: Encoder, precision: str, folder: Path) -> str | None:
+def _fault(model: TorchModel, precision: str, folder: Path) -> str | None:
     """Why an export in the cache does not count, if it does not."""
     if not all(is_private(place) for place in (folder, *folder.iterdir())):
         return "may have been written by others"
     try:
-        entry = read_entry(folder)
-        if (entry.fingerprint, entry.precision) != (encoder.fingerprint, precision):
+        manifest = read_manifest(folder)
+        if (manifest.fingerprint, manifest.precision) != (model.fingerprint, precision):
             return "is that of another encoder"
-        if folder in _compared.get(encoder, ()):
+        if folder in _compared.get(model, ()):
             return None
-        exported = OnnxBackend(folder / GRAPH_FILE, precision)
-        found = probe_vectors(encoder, exported, FEW_PROBES)
+        exported = OnnxBackend(folder / MODEL_FILE, precision)
+        found = probe_vectors(model.spec, exported, FEW_PROBES)
     except InputError:
         return "is damaged"
-    network = TorchBackend(encoder.network, torch.device(encoder.device))
-    cosine = least_cosine(probe_vectors(encoder, network, FEW_PROBES), found)
-    if cosine < LEAST_COSINE[precision]:
+    expected = probe_vectors(model.spec, model.backend(), FEW_PROBES)
+    if min_cosine(expected, found) < MIN_COSINE[precision]:
         return "gives other vectors than its model"
-    _compared.setdefault(encoder, set()).add(folder)
+    _compared.setdefault(model, set()).add(folder)
     return None
 
 
-def _make(encoder: Encoder, precision: str, folder: Path) -> None:
+def _make(model: TorchModel, precision: str, folder: Path) -> None:
     with storage_errors(folder), staged_folder(folder, replace=False, private=True) as staged:
-        write_graph(encoder, staged, precision)
+        write_export(model, staged, precision)
 
 
 @cache

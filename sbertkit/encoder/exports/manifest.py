@@ -1,4 +1,4 @@
-"""A folder with an exported encoder: graph, tokenizer, and what is to be known of them."""
+"""An export folder: ONNX model, tokenizer, and the manifest that describes them."""
 
 import hashlib
 import json
@@ -12,34 +12,34 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from sbertkit.encoder.options import POOLINGS
+from sbertkit.encoder.backends import EXPORT_PRECISIONS
+from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, NewerFormat
 from sbertkit.files import open_regular, read_regular
 from sbertkit.schema import Digest, Positive, as_record, parse_json
 
-GRAPH_FILE = "encoder.onnx"
+MODEL_FILE = "encoder.onnx"
 TOKENIZER_FILE = "tokenizer.json"
-ENTRY_FILE = "graph.json"
-EXPORT_FILES = (GRAPH_FILE, TOKENIZER_FILE, ENTRY_FILE)
-PRECISIONS = ("fp32", "int8")
+MANIFEST_FILE = "export.json"
+EXPORT_FILES = (MODEL_FILE, TOKENIZER_FILE, MANIFEST_FILE)
 _FORMAT = 1
 TOKENIZER_BYTES = 2**28
-_LIMITS = {GRAPH_FILE: 2**31, TOKENIZER_FILE: TOKENIZER_BYTES}
-"""Largest sizes accepted, in bytes; protobuf, of which a graph is made, counts no further."""
+_MAX_BYTES = {MODEL_FILE: 2**31, TOKENIZER_FILE: TOKENIZER_BYTES}
+"""Sizes of files; protobuf, the format of ONNX, counts no further."""
 _CHUNK = 2**20
 _EXTERNAL = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
 """The key, as protobuf writes it, that every tensor has whose numbers are in another file."""
 _ENDLESS = re.compile(rb"(?:\x22|\xa2\x80*\x00)(?:\x04|\x84\x80*\x00)(?:Loop|Scan)")
-"""The type, as protobuf writes it, of operators that may run for ever; no encoder has one."""
+"""The type, as protobuf writes it, of operators that may never end; no encoder has one."""
 _REFUSED = {
     b"location": (_EXTERNAL, "tensors in other files; expected all of them inside"),
     b"Loop": (_ENDLESS, "a loop; expected an encoder, which has none"),
     b"Scan": (_ENDLESS, "a loop; expected an encoder, which has none"),
 }
-"""What an ONNX file may not have: a word to look for, what it stands in, and what to say."""
+"""What an ONNX file may not have: a word to look for, what surrounds it, and the reason."""
 _BEFORE = 24
-"""Bytes before such a word at most, and its own."""
+"""Bytes before such a word at most, its own included."""
 _REMEDY = "export the encoder again"
 
 _Dim = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
@@ -48,12 +48,12 @@ _Cosine = Annotated[float, msgspec.Meta(ge=-1.001, le=1.001)]
 
 
 @dataclass(frozen=True, slots=True)
-class GraphEntry:
-    """What a folder says of its graph, enough to encode with it.
+class ExportManifest:
+    """What an export folder has, enough to encode with it.
 
     Attributes:
         fingerprint: Of the encoder that was exported.
-        precision: What the graph computes in.
+        precision: What the ONNX model computes in.
         model: The encoder's name.
         pooling: Name of the pooling inside.
         normalizes: Whether every vector has unit length.
@@ -61,11 +61,11 @@ class GraphEntry:
         max_tokens: Tokens a text may have.
         prompts: Texts put before, under ``query`` and ``document``.
         padding_side: Where batches are padded.
-        pad_id: With which token.
-        empty_id: The token of an empty text, for a tokenizer without special tokens.
-        gives_types: Whether batches have token types.
-        cuts_left: Whether long texts lose their beginning.
-        least_cosine: To torch in float32, the least over probe texts.
+        pad_id: The padding token.
+        fallback_token_id: The token of an empty text, for a tokenizer without special tokens.
+        uses_token_types: Whether batches have token types.
+        truncation_side: Where long texts are truncated.
+        min_cosine: To torch in float32, the lowest over probe texts.
         versions: Of the libraries that made it.
         files: SHA-256 of the other files by name.
     """
@@ -80,51 +80,51 @@ class GraphEntry:
     prompts: Mapping[str, str]
     padding_side: Literal["left", "right"]
     pad_id: _TokenId
-    empty_id: _TokenId
-    gives_types: bool
-    cuts_left: bool
-    least_cosine: _Cosine
+    fallback_token_id: _TokenId
+    uses_token_types: bool
+    truncation_side: Literal["left", "right"]
+    min_cosine: _Cosine
     versions: Mapping[str, str]
     files: Mapping[str, Digest]
 
     def __post_init__(self) -> None:
         for name, value, possible in (
             ("pooling", {self.pooling}, POOLINGS),
-            ("precision", {self.precision}, PRECISIONS),
+            ("precision", {self.precision}, EXPORT_PRECISIONS),
             ("prompts", set(self.prompts), Prompts._fields),
         ):
             if not value <= set(possible):
                 found = ", ".join(sorted(value))
                 raise ValueError(f"{name}: expected {' or '.join(possible)}, found {found!r}")
-        if set(self.files) != set(_LIMITS):
-            raise ValueError(f"expected the SHA-256 of {' and '.join(_LIMITS)} in files")
+        if set(self.files) != set(_MAX_BYTES):
+            raise ValueError(f"expected the SHA-256 of {' and '.join(_MAX_BYTES)} in files")
 
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What is read of an entry before the rest, which another version may write differently."""
+    """What is read of a manifest first; another version may write the rest differently."""
 
     format: int
     sha256: Digest
 
 
-def is_graph_folder(folder: Path) -> bool:
-    """Whether a folder has an exported encoder."""
+def is_export_folder(folder: Path) -> bool:
+    """Whether a folder is an export."""
     with suppress(OSError, ValueError):  # a name too long for a path, or with a NUL
-        return (folder / ENTRY_FILE).is_file()
+        return (folder / MANIFEST_FILE).is_file()
     return False
 
 
-def write_entry(folder: Path, entry: GraphEntry) -> None:
-    """Writes what is to be known, with a hash of itself."""
-    content = {"format": _FORMAT, **asdict(entry)}
+def write_manifest(folder: Path, manifest: ExportManifest) -> None:
+    """Writes the manifest, with a hash of itself."""
+    content = {"format": _FORMAT, **asdict(manifest)}
     # ASCII alone: the model's name may be that of a folder, which need not be valid Unicode.
     text = json.dumps({**content, "sha256": _own_hash(content)}, indent=2)
-    (folder / ENTRY_FILE).write_text(text + "\n", encoding="ascii")
+    (folder / MANIFEST_FILE).write_text(text + "\n", encoding="ascii")
 
 
-def read_entry(folder: Path, *, hashed: bool = False) -> GraphEntry:
-    """What a folder says, after its files have the hashes it names; nothing else is parsed.
+def read_manifest(folder: Path, *, hashed: bool = False) -> ExportManifest:
+    """The manifest of a folder whose files have the hashes it names; nothing else is parsed.
 
     Args:
         folder: An export.
@@ -132,14 +132,14 @@ def read_entry(folder: Path, *, hashed: bool = False) -> GraphEntry:
             no other file lies in the folder.
 
     Raises:
-        InputError: A file is missing, changed, a link or not ours, or the graph has tensors in
-            further files.
+        InputError: A file is missing, changed, a link or not ours, or the ONNX model has tensors
+            in further files.
         NewerFormat: A later version wrote it.
     """
-    path = folder / ENTRY_FILE
+    path = folder / MANIFEST_FILE
     try:
-        entry = _parsed(folder, read_regular(path))
-        for name, expected in entry.files.items():
+        manifest = _parsed(folder, read_regular(path))
+        for name, expected in manifest.files.items():
             _check_file(folder / name, None if hashed else expected)
     except NewerFormat:
         raise
@@ -147,12 +147,12 @@ def read_entry(folder: Path, *, hashed: bool = False) -> GraphEntry:
         raise InputError(f"{error.filename} is missing or damaged; {_REMEDY}") from error
     except (OSError, InputError, RecursionError) as error:
         raise InputError(f"{error}; {_REMEDY}") from error
-    return entry
+    return manifest
 
 
-def _parsed(folder: Path, raw: bytes) -> GraphEntry:
-    """The entry of a folder from its bytes, once these match their own hash."""
-    path = folder / ENTRY_FILE
+def _parsed(folder: Path, raw: bytes) -> ExportManifest:
+    """The manifest of a folder from its bytes, once these match their own hash."""
+    path = folder / MANIFEST_FILE
     content = parse_json(raw, path)
     header = as_record(content, _Header, path)
     if header.format > _FORMAT:
@@ -165,7 +165,7 @@ def _parsed(folder: Path, raw: bytes) -> GraphEntry:
     del content["sha256"]
     if header.sha256 != _own_hash(content):
         raise InputError(f"{path} is damaged: it does not match its own SHA-256")
-    return as_record(content, GraphEntry, path)
+    return as_record(content, ExportManifest, path)
 
 
 def _check_file(path: Path, expected: str | None) -> None:
@@ -178,7 +178,7 @@ def _check_file(path: Path, expected: str | None) -> None:
     digest = hashlib.sha256()
     refused = None
     with open_regular(path) as file:
-        size, limit = os.fstat(file.fileno()).st_size, _LIMITS[path.name]
+        size, limit = os.fstat(file.fileno()).st_size, _MAX_BYTES[path.name]
         if size > limit:
             raise InputError(f"{path} has {size:,} bytes; expected at most {limit:,}")
         before = b""
@@ -188,12 +188,12 @@ def _check_file(path: Path, expected: str | None) -> None:
             before = (before + chunk)[-_BEFORE:]
     if expected not in (None, digest.hexdigest()):
         raise InputError(f"{path} is missing or damaged")
-    if refused and path.name == GRAPH_FILE:
+    if refused and path.name == MODEL_FILE:
         raise InputError(f"{path} has {refused}")
 
 
 def _refused(content: bytes) -> str | None:
-    """What a part of an ONNX file has that is refused, if anything."""
+    """Why a piece of an ONNX file is refused, if it is."""
     for word, (written, reason) in _REFUSED.items():
         place = content.find(word)
         while place >= 0:

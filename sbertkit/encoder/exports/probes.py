@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sbertkit.arrays import Vectors
-from sbertkit.encoder.backends import Backend
-from sbertkit.encoder.encoder import Encoder
-from sbertkit.encoder.encoding import EncodingRun, RunSettings
+from sbertkit.encoder.backends.base import Backend
+from sbertkit.encoder.encoding import EncodingRun
+from sbertkit.encoder.spec import EncoderSpec
+from sbertkit.errors import InputError
 from sbertkit.metrics.cosine import unit_rows
 
 _PARTS = (
@@ -42,15 +43,39 @@ FEW_PROBES = PROBES[:2]
 """Enough to tell one encoder from another, or a runtime that computes something else."""
 
 
-def probe_vectors(encoder: Encoder, backend: Backend, texts: Sequence[str] = PROBES) -> Vectors:
+MAX_DIFFERENCE = 1e-4
+"""To torch in float32, relative to the largest component."""
+MIN_COSINE = {"fp32": 0.999, "bf16": 0.999, "int8": 0.9}
+"""To torch in float32 on every probe text; less than that is not what the precision costs."""
+
+
+def probe_vectors(spec: EncoderSpec, backend: Backend, texts: Sequence[str] = PROBES) -> Vectors:
     """Vectors (n, dim) of texts as an encoder's documents, by a backend of our choice."""
-    settings = RunSettings(encoder.max_tokens, encoder.prompts.document, True, None)
-    run = EncodingRun(
-        encoder.tokenizer, encoder.padder, lambda _: backend, dim=encoder.dim, settings=settings
-    )
+    run = EncodingRun(spec, lambda _: backend)
     return np.concatenate(list(run.vectors(texts, warn=False)))
 
 
-def least_cosine(expected: Vectors, found: Vectors) -> float:
-    """The least cosine of two vectors of the same text; both (n, dim)."""
+def min_cosine(expected: Vectors, found: Vectors) -> float:
+    """The lowest cosine of two vectors of the same text; both (n, dim)."""
     return float(np.einsum("ij,ij->i", unit_rows(expected), unit_rows(found)).min())
+
+
+def check_equal(expected: Vectors, found: Vectors, precision: str, model: str) -> None:
+    """Refuses vectors of the probe texts that are not those of torch in float32.
+
+    Raises:
+        InputError: They differ by more than the precision explains.
+    """
+    if precision == "fp32":
+        difference = float(np.abs(expected - found).max() / np.abs(expected).max())
+        equal = difference <= MAX_DIFFERENCE
+        reason = f"largest difference {difference:.1e}, expected at most {MAX_DIFFERENCE:.0e}"
+    else:
+        cosine = min_cosine(expected, found)
+        equal = cosine >= MIN_COSINE[precision]
+        reason = f"lowest cosine {cosine:.4f}, expected at least {MIN_COSINE[precision]}"
+    if not equal:
+        remedy = "use backend torch" if precision != "int8" else "use precision bf16 or fp32"
+        raise InputError(
+            f"the export of {model} computes something else than torch ({reason}); {remedy}"
+        )

@@ -1,6 +1,5 @@
-"""From an encoder's torch network to a graph file, and from that to an 8-bit one."""
+"""From an encoder's torch network to an ONNX model, and from that to an 8-bit one."""
 
-import copy
 import io
 import logging
 import warnings
@@ -11,55 +10,28 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from sbertkit.encoder.backends.inputs import graph_inputs
+from sbertkit.encoder.backends.inputs import onnx_inputs
 from sbertkit.encoder.backends.libraries import import_library
-from sbertkit.encoder.batching import Batch, Padder
+from sbertkit.encoder.batching import Batch, BatchCollator
 from sbertkit.encoder.network import Network
-from sbertkit.encoder.pooling import Pooling
 from sbertkit.encoder.tokenization import Tokens
 from sbertkit.encoder.transformer import quiet_transformers
 from sbertkit.errors import InputError, MissingDependency
 
 _OPSET = 17
-_LARGEST_BYTES = 2**31 - 2**20
-"""A graph file cannot be larger: protobuf counts with 32 bits."""
+_MAX_BYTES = 2**31 - 2**20
+"""An ONNX file cannot be larger: protobuf counts with 32 bits."""
 
 
-class _TraceablePooling:
-    """A pooling whose graph works for any number of texts.
-
-    `Pooling` picks tokens by a list of row numbers, which a trace would keep as it was.
-    """
-
-    def __init__(self, pooling: Pooling) -> None:
-        self._pooling = pooling
-        self.name = pooling.name
-        self.layers = pooling.layers
-
-    def __call__(
-        self, output: Tensor, hidden_states: Sequence[Tensor] | None, mask: Tensor
-    ) -> Tensor:
-        """As `Pooling.__call__`."""
-        if self.name not in ("cls", "eos"):
-            return self._pooling(output, hidden_states, mask)
-        if self.layers and hidden_states is not None:
-            output = torch.stack([hidden_states[layer] for layer in self.layers]).mean(dim=0)
-        if self.name == "cls":
-            place = mask.argmax(dim=1)
-        else:
-            place = mask.shape[1] - 1 - mask.flip(1).argmax(dim=1)
-        chosen = place[:, None, None].expand(-1, 1, output.shape[2])  # (B, 1, dim)
-        return output.gather(1, chosen).squeeze(1)
-
-
-def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path: Path) -> None:
-    """Writes the graph of a network as an ONNX file in float32.
+def trace_model(
+    network: Network, collator: BatchCollator, tokens: Sequence[Tokens], path: Path
+) -> None:
+    """Writes a network as an ONNX model in float32.
 
     Args:
-        network: On the CPU, in evaluation mode.
-        padder: Of the encoder.
+        network: On the CPU; it is put in evaluation mode.
+        collator: Of the encoder.
         tokens: Of texts of different lengths, to trace with.
         path: The file to write.
 
@@ -67,25 +39,23 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
         InputError: The network cannot be traced, or is too large for one file.
     """
     size = sum(tensor.numel() * 4 for tensor in network.parameters())
-    if size > _LARGEST_BYTES:
+    if size > _MAX_BYTES:
         raise InputError(
-            f"the model has {size / 1e9:.1f} GB of weights, and one graph file holds at most 2; "
+            f"the model has {size / 1e9:.1f} GB of weights, and one ONNX file holds at most 2; "
             "use backend torch"
         )
-    batch = padder.pad(tokens, np.arange(len(tokens)))
+    batch = collator.collate(tokens, np.arange(len(tokens)))
     names = ["input_ids", "attention_mask", "token_type_ids"]
-    given = graph_inputs(batch, names if batch.types is not None else names[:2])
-    traceable = copy.copy(network)
-    traceable.eval()  # or the exporter would put its parts in training mode at the end
-    traceable.pooling = _TraceablePooling(network.pooling)  # type: ignore[assignment]  # alike
+    given = onnx_inputs(batch, names if batch.token_type_ids is not None else names[:2])
+    network.eval()  # or the exporter would put its parts in training mode at the end
     axes = {key: {0: "texts", 1: "tokens"} for key in given}
     written = io.BytesIO()  # the exporter opens no path that is not valid Unicode
     try:
         with _quiet():
             torch.onnx.export(
-                traceable,
+                network,
                 tuple(torch.from_numpy(array) for array in given.values()),
-                written,  # type: ignore[arg-type]  # not so said, but taken without dynamo
+                written,  # type: ignore[arg-type]  # not in its types, but taken without dynamo
                 input_names=list(given),
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "texts"}},
@@ -97,28 +67,28 @@ def trace_graph(network: Network, padder: Padder, tokens: Sequence[Tokens], path
     except Exception as error:  # the exporter passes on whatever a model raises
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{type(network.transformer).__name__} cannot be exported as a graph ({reason}); use "
+            f"{type(network.transformer).__name__} cannot be exported to ONNX ({reason}); use "
             "backend torch"
         ) from error
     path.write_bytes(written.getbuffer())
 
 
-def quantize_graph(source: Path, path: Path, batches: Iterable[Batch]) -> None:
-    """Writes the graph with the products of weights and activations in 8 bits.
+def quantize_model(source: Path, path: Path, batches: Iterable[Batch]) -> None:
+    """Writes an ONNX model with the products of weights and activations in 8 bits.
 
-    Weights have one scale a column; activations one a product, so that the range it meets in the
-    batches just fits (the widest activation is the last step of 255).
+    Weights have one scale per column; activations one per product, so that its range in the
+    batches just fits (the widest activation is the last of 255 levels).
 
     Args:
-        source: A graph in float32.
+        source: The model in float32.
         path: The file to write.
         batches: What the model reads, to find the ranges of its activations.
 
     Raises:
-        InputError: The graph cannot be quantized.
+        InputError: The model cannot be quantized.
         MissingDependency: onnx or onnxruntime is missing.
     """
-    import_library("onnxruntime")
+    import_library("onnx")
     try:
         import onnx
         from onnxruntime import quantization
@@ -127,7 +97,7 @@ def quantize_graph(source: Path, path: Path, batches: Iterable[Batch]) -> None:
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # has no types
         def __init__(self, names: Sequence[str]) -> None:
-            self._given = (graph_inputs(batch, names) for batch in batches)
+            self._given = (onnx_inputs(batch, names) for batch in batches)
 
         def get_next(self) -> dict[str, npt.NDArray[np.int64]] | None:
             return next(self._given, None)

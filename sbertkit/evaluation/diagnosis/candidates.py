@@ -7,7 +7,7 @@ import numpy as np
 
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.pooling import Pooling
-from sbertkit.encoder.whitening import FITS, post_processed
+from sbertkit.encoder.whitening import FITTERS, post_processed
 
 POOLINGS = ("mean", "cls", "max", "eos", "weighted_mean")
 """Without ``mean_sqrt_len``, whose vectors have the direction of those of ``mean``."""
@@ -21,7 +21,7 @@ class Candidate:
     Attributes:
         pooling: The pooling and its layers; no layers stand for the model's output.
         postprocessor: What is fitted after the encoder's own post-processing, by its name in
-            `sbertkit.encoder.whitening.FITS`; None for nothing.
+            `sbertkit.encoder.whitening.FITTERS`; None for nothing.
     """
 
     pooling: Pooling
@@ -41,7 +41,7 @@ class Candidate:
         Raises:
             InputError: The texts are too few or too similar for the post-processor.
         """
-        pooled = encoder.variant(self.pooling, encoder.steps)
+        pooled = encoder.variant(self.pooling, encoder.torch.postprocessors)
         return post_processed(pooled, self.postprocessor, texts) if self.postprocessor else pooled
 
 
@@ -51,10 +51,10 @@ def poolings_of(encoder: Encoder) -> list[Pooling]:
     Of many layers six are tried, evenly spaced up to the last; averages of the first and the last,
     of the last two, and of all layers are tried with the mean.
     """
-    count = encoder.transformer.layer_count
+    count = encoder.torch.transformer.layer_count
     layers = np.unique(np.linspace(1, count, min(count, _MAX_LAYERS)).round().astype(int))
     names = [name for name in POOLINGS if name != "eos" or encoder.tokenizer.special.after]
-    found = [encoder.network.pooling]
+    found = [encoder.torch.network.pooling]
     # The model's output is its last layer, except for a norm that some models add.
     found += [Pooling(name) for name in names]
     found += [Pooling(name, (layer,)) for name in names for layer in layers[:-1].tolist()]
@@ -69,5 +69,5 @@ def candidates_of(encoder: Encoder) -> list[Candidate]:
     return [
         Candidate(pooling, postprocessor)
         for pooling in poolings_of(encoder)
-        for postprocessor in (None, *FITS)
+        for postprocessor in (None, *FITTERS)
     ]

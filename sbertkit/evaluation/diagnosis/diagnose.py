@@ -15,8 +15,8 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.multi_pooling import encode_grid
-from sbertkit.encoder.whitening import FITS
+from sbertkit.encoder.multi_pooling import encode_poolings
+from sbertkit.encoder.whitening import FITTERS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.diagnosis.candidates import Candidate, candidates_of
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores
@@ -174,7 +174,7 @@ def diagnose(
     poolings = list(dict.fromkeys(one.pooling for one in candidates))
     texts = [*paired, *(pair.first for pair in paired.values())]
     texts += [pair.second for pair in paired.values()]
-    grid = encode_grid(encoder, texts, poolings, progress=progress)
+    grid = encode_poolings(encoder, texts, poolings, progress=progress)
     order = np.random.default_rng(seed).permutation(count)
     scored: dict[Candidate, _Outcome] = {}
     left_out: dict[str, str] = {}
@@ -216,7 +216,7 @@ def _score(
     scores = np.empty(len(order))
     transformed = np.empty_like(parts.whole, shape=(0, 0))
     for fitted, held_out in _folds(order):
-        fit = None if postprocessor is None else FITS[postprocessor](parts.whole[fitted])
+        fit = None if postprocessor is None else FITTERS[postprocessor](parts.whole[fitted])
         apply = _function_of(fit)
         transformed = apply(parts.whole[held_out])
         scores[held_out] = pair_scores(

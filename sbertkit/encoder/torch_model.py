@@ -1,0 +1,205 @@
+"""An encoder's own weights as a torch network: loading them, and what only torch can do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sbertkit.encoder.backends.torch import TorchBackend, batch_tensors
+from sbertkit.encoder.batching import BatchCollator
+from sbertkit.encoder.fingerprint import fingerprint
+from sbertkit.encoder.layout import read_model_folder
+from sbertkit.encoder.library_errors import library_errors
+from sbertkit.encoder.network import Network, without_hooks
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.pooling import POOLINGS, Pooling
+from sbertkit.encoder.prompts import Prompts, prompts_of_model
+from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.settings import (
+    check_limit,
+    check_similarity,
+    choose_limit,
+    choose_pooling,
+    choose_postprocessors,
+    lower_casing,
+)
+from sbertkit.encoder.spec import EncoderSpec
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.encoder.transformer import Transformer, load_transformer
+from sbertkit.errors import InputError
+
+
+class TorchModel:
+    """A network with what has to be known to feed it.
+
+    Attributes:
+        spec: Tokenizer, prompts and limits.
+        transformer: The pretrained encoder below the pooling.
+        network: From token ids to vectors, in float32.
+        device: Where the network is.
+        settings: What the model's config_sentence_transformers.json has, also what is not used.
+        used_parameters: The parameters that reach the vector, by name.
+        version: How often the weights were changed in place.
+
+    Raises:
+        InputError: The parts do not suit each other, or the files lack a parameter that is used.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        network: Network,
+        spec: EncoderSpec,
+        *,
+        device: torch.device,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.transformer = transformer
+        self.network = network
+        self.spec = spec
+        self.device = device
+        self.settings = settings
+        self.version = 0
+        self.used_parameters = self._find_used_parameters()
+        network.to(device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: the same tensors."""
+        transformer, network = without_hooks(self.transformer, self.network)
+        return {**self.__dict__, "transformer": transformer, "network": network}
+
+    @property
+    def postprocessors(self) -> list[nn.Module]:
+        """The post-processing, in order."""
+        return list(self.network.postprocessors)
+
+    @property
+    def postprocessors_before_normalization(self) -> list[nn.Module]:
+        """The post-processing without a normalization at its end."""
+        return self.postprocessors[:-1] if self.spec.normalizes else self.postprocessors
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """See `Encoder.fingerprint`."""
+        spec = self.spec
+        # These keys are hashed as well: another name would be another fingerprint.
+        settings: dict[str, Any] = {
+            "pooling": spec.pooling,
+            "layers": list(self.network.pooling.layers),
+            "steps": [
+                [module.st_name, module.config()]  # type: ignore[operator]  # a PostProcessor
+                for module in self.network.postprocessors
+            ],
+            "prompts": spec.prompts._asdict(),
+            "max_tokens": spec.max_tokens,
+            "cut_left": spec.tokenizer.truncation_side == "left",
+        }
+        return fingerprint(self.used_parameters, spec.tokenizer.canonical_json(), settings)
+
+    def set_max_tokens(self, limit: int) -> None:
+        """Sets the token limit.
+
+        Raises:
+            InputError: One that the model cannot have.
+        """
+        check_limit(limit, self.spec.options.model, self.transformer, self.spec.tokenizer)
+        self.spec = self.spec.with_limit(limit)
+        self.__dict__.pop("fingerprint", None)
+
+    def backend(self, precision: str = "fp32") -> TorchBackend:
+        """The network, run by torch."""
+        return TorchBackend(self.network, self.device, precision)
+
+    def make_trainable(self) -> None:
+        """Lets gradients reach the parameters that decide a vector, and no others.
+
+        An unused pooler would only drift by weight decay, and stall distributed training.
+        """
+        for tensor in self.used_parameters.values():
+            tensor.requires_grad_()
+
+    def weights_changed(self) -> None:
+        """Forgets what was known about the weights, after training has changed them in place."""
+        self.version += 1
+        self.__dict__.pop("fingerprint", None)
+
+    def variant(self, pooling: Pooling, postprocessors: Sequence[nn.Module]) -> "TorchModel":
+        """See `Encoder.variant`."""
+        network = Network(self.transformer, pooling, postprocessors)
+        spec = _spec_of(self.transformer, network, self.spec.options, self.spec.prompts)
+        spec = replace(spec, max_tokens=self.spec.max_tokens)
+        return TorchModel(
+            self.transformer, network, spec, device=self.device, settings=self.settings
+        )
+
+    def _find_used_parameters(self) -> dict[str, torch.Tensor]:
+        # Long enough for what only longer texts use, such as the global bias of LongT5.
+        tokens = self.spec.tokenize(["a " * 64])
+        batch = self.spec.collator.collate(tokens, np.array([0]))
+        device = next(self.network.parameters()).device
+        parameters = self.network.used_parameters(*batch_tensors(batch, device))
+        missing = {f"transformer.{name}" for name in self.transformer.missing} & parameters.keys()
+        if missing:
+            raise InputError(
+                f"the weights in {self.spec.options.model} lack {len(missing)} tensors that the "
+                f"encoder needs, or have them in another size (such as {min(missing)}); they would "
+                "be random: get the whole checkpoint with its own config.json"
+            )
+        return parameters
+
+
+def load_torch_model(
+    options: LoadOptions, device: torch.device, *, trust_remote_code: bool = False
+) -> TorchModel:
+    """The network of a model folder or hub name; see `Encoder.load`."""
+    folder = resolve_model(options.model, options.revision)
+    with library_errors(f"the model in {folder} cannot be loaded"):
+        return _read_model(options, folder, device, trust_remote_code=trust_remote_code)
+
+
+def _read_model(
+    options: LoadOptions, folder: Path, device: torch.device, *, trust_remote_code: bool
+) -> TorchModel:
+    declared = read_model_folder(folder)
+    transformer = load_transformer(declared.transformer, trust_remote_code=trust_remote_code)
+    if declared.lower_case:
+        lower_casing(transformer.tokenizer)
+    pooling = choose_pooling(options, declared, transformer)
+    network = Network(transformer, pooling, choose_postprocessors(options, declared))
+    prompts = options.prompts
+    if prompts is None:
+        prompts = prompts_of_model(options.model, declared.declared)
+    spec = _spec_of(transformer, network, options, prompts)
+    limit = choose_limit(options, declared, transformer, spec.tokenizer)
+    spec = replace(spec, max_tokens=limit)
+    model = TorchModel(transformer, network, spec, device=device, settings=declared.settings)
+    check_similarity(options, declared.declared, normalizes=spec.normalizes)
+    return model
+
+
+def _spec_of(
+    transformer: Transformer, network: Network, options: LoadOptions, prompts: Prompts
+) -> EncoderSpec:
+    """The spec of a network, still without a token limit."""
+    pooling = network.pooling.name
+    tokenizer = Tokenizer(transformer.tokenizer, append_end=POOLINGS[pooling].needs_end_token)
+    return EncoderSpec(
+        options=options,
+        tokenizer=tokenizer,
+        collator=BatchCollator(
+            tokenizer.pad_id,
+            "left" if transformer.pads_left else "right",
+            tokenizer.special,
+            tokenizer.uses_token_types and transformer.takes_token_types,
+        ),
+        prompts=prompts,
+        max_tokens=None,
+        pooling=pooling,
+        normalizes=network.normalizes,
+        dim=network.dim,
+    )
