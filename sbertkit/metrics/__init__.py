@@ -10,9 +10,9 @@ from sbertkit.metrics.bootstrap import (
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines, unit_rows
 from sbertkit.metrics.permutation import PairedTest, paired_permutation
-from sbertkit.metrics.random_pairs import effective_rank, mean_random_cosine, uniformity
+from sbertkit.metrics.random_pairs import mean_random_cosine, uniformity
 from sbertkit.metrics.similarity import SIMILARITIES, row_similarities
-from sbertkit.metrics.spectrum import isoscore, variance_shares
+from sbertkit.metrics.spectrum import effective_rank, isoscore, variance_shares
 
 __all__ = [
     "SIMILARITIES",

@@ -1,4 +1,4 @@
-"""How near to each other vectors lie that belong together."""
+"""How close vectors of related texts are."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ def alignment(left: npt.ArrayLike, right: npt.ArrayLike, *, alpha: float = 2.0) 
 
     Args:
         left: Shape (n, dim).
-        right: Shape (n, dim); row i is to be like row i of `left`.
+        right: Shape (n, dim); row i is paired with row i of `left`.
         alpha: Above 0.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sbertkit.errors import InputError
 from sbertkit.metrics.correlation import correlate_codes, order_codes, spearman
 
-_LEAST_DEFINED = 0.5
+_MIN_DEFINED = 0.5
 
 
 class Interval(NamedTuple):
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredInterval:
-    """An interval as JSON has it."""
+    """An interval in JSON."""
 
     low: float
     high: float
@@ -42,16 +42,16 @@ def bootstrap_interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval | None:
-    """The percentile bootstrap interval of a statistic of rows, or None where too few are defined.
+    """The percentile bootstrap interval of a statistic of rows, or None where it is undefined.
 
     A resample draws as many rows as there are, with replacement, the same rows of every array.
-    Resamples whose statistic is None or NaN are dropped; with fewer than half of them left the
-    interval would describe other data than the rows given, so there is none.
+    Resamples whose statistic is None or NaN are dropped; the interval is undefined if more than
+    half of them are, since the rest would not represent the data.
 
     Args:
         statistic: Takes the resampled arrays, gives a number, or None where it is undefined.
         *arrays: One or more arrays with one row (first axis) for each observation.
-        resamples: How many resamples to draw, at least 1.
+        resamples: Number of resamples, at least 1.
         level: Nominal coverage, between 0 and 1.
         seed: Seed of the draws; the same seed gives the same interval.
 
@@ -74,7 +74,7 @@ def bootstrap_interval(
         value = statistic(*(array[drawn] for array in arrays))
         if value is not None and not math.isnan(value):
             values.append(value)
-    if not values or len(values) < _LEAST_DEFINED * resamples:
+    if not values or len(values) < _MIN_DEFINED * resamples:
         return None
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), level)
@@ -91,7 +91,7 @@ def spearman_interval(
     """The percentile bootstrap interval of Spearman's correlation, or None where it is undefined.
 
     Equal to ``bootstrap_interval`` with ``spearman``, several times faster: the values are
-    sorted once, and each resample is ranked anew by counting.
+    sorted once, and each resample is ranked by counting.
 
     Raises:
         InputError: As ``spearman`` and ``bootstrap_interval``.

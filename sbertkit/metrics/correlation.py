@@ -1,4 +1,4 @@
-"""Correlation of gold scores and predictions, with a reason where there is none."""
+"""Correlation of gold scores and predictions, with a reason where it is undefined."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ def pearson(gold: npt.ArrayLike, predicted: npt.ArrayLike) -> Correlation:
     """The product-moment correlation of two columns of numbers, each of shape (n,).
 
     Raises:
-        InputError: The columns differ in length, or hold something else than finite numbers.
+        InputError: The columns differ in length, or hold anything but finite numbers.
 
     Source: Pearson 1896, Mathematical Contributions to the Theory of Evolution III:
         sum of (x - mean x)(y - mean y), over the root of the product of the two sums of squares.
@@ -35,7 +35,7 @@ def spearman(gold: npt.ArrayLike, predicted: npt.ArrayLike) -> Correlation:
     """The rank correlation of two columns of numbers, each of shape (n,); ties share a mean rank.
 
     Raises:
-        InputError: The columns differ in length, or hold something else than finite numbers.
+        InputError: The columns differ in length, or hold anything but finite numbers.
 
     Source: Spearman 1904, The Proof and Measurement of Association between Two Things:
         the product-moment correlation of the ranks.
@@ -50,19 +50,19 @@ def spearman(gold: npt.ArrayLike, predicted: npt.ArrayLike) -> Correlation:
 
 
 def order_codes(values: npt.ArrayLike) -> npt.NDArray[np.intp]:
-    """The place of each value among the distinct ones, from 0 for the least; shape (n,).
+    """The rank of each value among the distinct ones, from 0 for the smallest; shape (n,).
 
-    Codes keep order and ties, so every rank statistic of them is that of the values.
+    Codes keep order and ties, so rank statistics of codes equal those of the values.
     """
     _, codes = np.unique(np.asarray(values), return_inverse=True)
     return codes.astype(np.intp, copy=False)
 
 
 def ranks_of_codes(codes: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    """The ranks, from 1, of the numbers that ``order_codes`` coded; ties share their mean rank.
+    """The ranks, from 1, of values coded by `order_codes`; ties share their mean rank.
 
-    Counting replaces sorting, which makes ranking a resample of coded rows cheap. Codes that
-    do not occur change nothing.
+    Counting instead of sorting makes it cheap to rank a resample of coded rows. Codes need not be
+    consecutive.
     """
     counts = np.bincount(codes)
     ranks: npt.NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
@@ -111,7 +111,7 @@ def _why_undefined(gold: npt.NDArray[np.float64], predicted: npt.NDArray[np.floa
         return "fewer than 2 pairs"
     if _is_constant(gold):
         return "constant gold scores"
-    # Cosines of equal vectors may differ in the last bits; ranking them would rank noise.
+    # Cosines of equal vectors may differ in the last bits; their ranks would be noise.
     scale = float(np.abs(predicted).max()) or 1.0
     if float(np.ptp(predicted / scale)) <= _ROUNDING:
         return "constant predictions"
@@ -123,14 +123,14 @@ def _is_constant(column: npt.NDArray[np.float64] | npt.NDArray[np.intp]) -> bool
 
 
 def _product_moment(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> Correlation:
-    first, second = _centred_unit(first), _centred_unit(second)
+    first, second = _centered_unit(first), _centered_unit(second)
     return Correlation(float(np.clip(first @ second, -1.0, 1.0)))
 
 
-def _centred_unit(column: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _centered_unit(column: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     # Squares of very large or small numbers leave the range of float64: scale twice.
     scaled = column / np.abs(column).max()
-    centred = scaled - scaled.mean()
-    centred /= np.abs(centred).max()
-    unit: npt.NDArray[np.float64] = centred / np.sqrt(centred @ centred)
+    centered = scaled - scaled.mean()
+    centered /= np.abs(centered).max()
+    unit: npt.NDArray[np.float64] = centered / np.sqrt(centered @ centered)
     return unit

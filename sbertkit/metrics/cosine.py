@@ -1,4 +1,4 @@
-"""Cosines of chosen pairs of rows, in float64 and in blocks that fit in memory."""
+"""Cosines of pairs of rows, in float64 and in chunks that fit in memory."""
 
 import sys
 
@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from sbertkit.errors import InputError
 
-_BLOCK = 8192
+_ROWS_PER_CHUNK = 8192
 
 
-def unit_rows(block: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+def unit_rows(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """The rows of an (n, dim) array as float64 of length 1; a row of zeros stays zeros."""
-    rows = block.astype(np.float64)
+    rows = vectors.astype(np.float64)
     # Squares of very large or small components leave the range of float64: scale twice.
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     largest[largest == 0.0] = 1.0
@@ -30,18 +30,18 @@ def row_cosines(
 ) -> npt.NDArray[np.float64]:
     """The cosine, from -1 to 1, of row ``left[i]`` and row ``right[i]`` for each i; shape (n,).
 
-    A row of zeros has no direction; its cosine with any row is taken as 0.
+    A row of zeros has no direction; its cosine with any row is 0.
     """
     cosines = np.empty(len(left), dtype=np.float64)
-    for start in range(0, len(left), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(left), _ROWS_PER_CHUNK):
+        part = slice(start, start + _ROWS_PER_CHUNK)
         first, second = unit_rows(vectors[left[part]]), unit_rows(vectors[right[part]])
         np.einsum("ij,ij->i", first, second, out=cosines[part])
     return np.clip(cosines, -1.0, 1.0)
 
 
 def is_masked(values: object) -> bool:
-    """Whether an array has masked values; NumPy's module of them is not loaded for the answer."""
+    """Whether an array has masked values; does not load NumPy's module of masked arrays."""
     return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
 
 
@@ -52,7 +52,7 @@ def checked_vectors(vectors: npt.ArrayLike) -> npt.NDArray[np.floating]:
         InputError: Not two dimensions, no numbers, or a component that is masked or not finite.
     """
     if is_masked(vectors):
-        raise InputError("expected vectors as numbers, found masked ones; fill them in")
+        raise InputError("expected vectors as numbers, found masked values; fill them in")
     array = np.asarray(vectors)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(

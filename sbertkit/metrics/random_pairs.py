@@ -1,7 +1,7 @@
-"""How evenly vectors use the directions of their space; all measures are label-free.
+"""How similar random pairs of vectors are.
 
-An anisotropic space has its vectors in a narrow cone: random pairs then have a high cosine, the
-uniformity is near 0 and the effective rank is far below the dimension.
+In an anisotropic space the vectors lie in a narrow cone: random pairs have a high cosine, and the
+uniformity is near 0.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ def mean_random_cosine(
 
     Args:
         vectors: Shape (n, dim).
-        pairs: Up to so many pairs all are taken, and the mean is exact; of more, so many are
-            drawn with replacement.
+        pairs: Maximum number of pairs. If there are more, so many are drawn with replacement;
+            else all are taken, and the mean is exact.
         seed: Seed of the draw.
 
     Raises:
-        InputError: Vectors that are not finite numbers of shape (n, dim), or no pairs asked for.
+        InputError: Vectors that are not finite numbers of shape (n, dim), or `pairs` below 1.
 
     Source: Ethayarajh 2019, How Contextual are Contextualized Word Representations?, section 4.1.
     """
@@ -44,7 +44,7 @@ def uniformity(
     Args:
         vectors: Shape (n, dim).
         t: Sharpness of the potential, above 0; values for different ``t`` do not compare.
-        pairs: How many pairs to take at most.
+        pairs: Maximum number of pairs.
         seed: Seed of the draw.
 
     Raises:
@@ -59,41 +59,8 @@ def uniformity(
     if cosines is None:
         return None
     exponents = -t * (2.0 - 2.0 * cosines)  # |x - y|^2 = 2 - 2 cos for unit rows
-    largest = exponents.max()  # taken out, so that a large t cannot bring the log of 0
+    largest = exponents.max()  # factored out, so that a large t cannot give log(0)
     return float(largest + np.log(np.exp(exponents - largest).mean()))
-
-
-def effective_rank(vectors: npt.ArrayLike, *, centred: bool = False) -> float | None:
-    """The number of directions, from 1 to min(n, dim), that the rows spread over; None for zeros.
-
-    The exponential of the entropy of the singular values, divided by their sum. The rows are
-    taken as they are, neither centred nor scaled, as in the source; a common offset then counts
-    as one strong direction. With ``centred=True`` the mean row is subtracted first, which gives
-    the spread around the mean.
-
-    Args:
-        vectors: Shape (n, dim).
-        centred: Whether to subtract the mean row.
-
-    Raises:
-        InputError: Vectors that are not finite numbers of shape (n, dim).
-
-    Source: Roy & Vetterli 2007, The Effective Rank, definition 1.
-    """
-    rows = checked_vectors(vectors).astype(np.float64)
-    largest = np.abs(rows).max(initial=0.0)
-    if largest == 0.0:
-        return None
-    rows /= largest
-    rounding = max(rows.shape) * np.finfo(np.float64).eps * np.linalg.norm(rows)
-    if centred:
-        rows -= rows.mean(axis=0)
-    values = np.linalg.svd(rows, compute_uv=False)
-    values = values[values > rounding]  # what rounding leaves of equal rows is no direction
-    if not values.size:
-        return None
-    shares = values / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def _random_cosines(
@@ -117,4 +84,4 @@ def _distinct_pairs(
     generator = np.random.default_rng(seed)
     left = generator.integers(rows, size=pairs, dtype=np.intp)
     right = generator.integers(rows - 1, size=pairs, dtype=np.intp)
-    return left, right + (right >= left)  # skips the row itself
+    return left, right + (right >= left)  # never the row itself

@@ -1,4 +1,4 @@
-"""How alike chosen pairs of rows are, by each of the usual similarities."""
+"""Similarities of pairs of rows, by each of the usual measures."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,7 +7,7 @@ from sbertkit.metrics.cosine import row_cosines
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
-_BLOCK = 8192
+_ROWS_PER_CHUNK = 8192
 
 
 def row_similarities(
@@ -18,12 +18,12 @@ def row_similarities(
     """By name the similarities, (n,), of row ``left[i]`` and row ``right[i]`` for each i.
 
     ``cosine`` and ``dot`` product, and the negative ``euclidean`` and ``manhattan`` distances, so
-    that a higher value is more alike for all; in float64, block by block.
+    that a higher value always means more similar; in float64, chunk by chunk.
     """
     names = SIMILARITIES[1:]
     found = {name: np.empty(len(left), dtype=np.float64) for name in names}
-    for start in range(0, len(left), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(left), _ROWS_PER_CHUNK):
+        part = slice(start, start + _ROWS_PER_CHUNK)
         first = vectors[left[part]].astype(np.float64)
         second = vectors[right[part]].astype(np.float64)
         difference = first - second

@@ -126,18 +126,18 @@ def test_the_effective_rank_of_hand_worked_singular_values() -> None:
     assert effective_rank(np.diag([3.0, 1.0, 0.0])) == pytest.approx(math.exp(entropy))
 
 
-def test_centring_takes_away_a_common_offset() -> None:
+def test_centering_removes_a_common_offset() -> None:
     vectors = np.array([[101.0, 0.0], [99.0, 0.0], [100.0, 1.0], [100.0, -1.0]])
     plain = effective_rank(vectors)
     assert plain is not None
     assert plain < 1.1
-    assert effective_rank(vectors, centred=True) == pytest.approx(2.0)
+    assert effective_rank(vectors, centered=True) == pytest.approx(2.0)
 
 
-def test_equal_rows_have_rank_one_and_centred_none() -> None:
+def test_equal_rows_have_rank_one_and_centered_none() -> None:
     vectors = np.tile(np.array([0.1, 0.7, -0.3]), (9, 1))
     assert effective_rank(vectors) == pytest.approx(1.0)
-    assert effective_rank(vectors, centred=True) is None
+    assert effective_rank(vectors, centered=True) is None
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (0, 2), (2, 0)])
