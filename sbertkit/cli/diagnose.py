@@ -69,7 +69,7 @@ def diagnose(
     from sbertkit.arguments import output_folder
     from sbertkit.encoder.saving import check_model_target, lineage_name, save_model
     from sbertkit.evaluation import diagnose as find
-    from sbertkit.evaluation.report import diagnosis_page
+    from sbertkit.evaluation.report.diagnosis import diagnosis_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
     folder = None if output is None else output_folder(output)

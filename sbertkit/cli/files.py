@@ -15,7 +15,7 @@ from sbertkit.terminal import visible_json, visible_text
 
 if TYPE_CHECKING:
     from sbertkit.data.retrieval import Run
-    from sbertkit.evaluation.report import Page
+    from sbertkit.evaluation.report.page import Page
 
 STANDARD_OUTPUT = Path("-")
 """The target of a result that takes the place of the tables; a file of that name is ``./-``."""

@@ -78,7 +78,7 @@ def test_a_suite_is_measured_and_written(run: Run, tmp_path: Path, tiny_encoder:
         *("--json", out["r.json"], "--report", out["r.html"]),
     )
     assert ran.status == 0, ran.err
-    assert "stsb (1 of 2): to be measured" in ran.err
+    assert "stsb (1 of 2): evaluating" in ran.err
     assert "\nwarning: left out: data set 'sts12'" in ran.err
     assert "mean of 1" in ran.out
     result = json.loads(out["r.json"].read_text(), parse_constant=pytest.fail)

@@ -17,8 +17,7 @@ from sbertkit.evaluation import Diagnosis, diagnose
 from sbertkit.evaluation.diagnosis import Candidate, CandidateScore
 from sbertkit.evaluation.diagnosis.candidates import candidates_of, poolings_of
 from sbertkit.evaluation.diagnosis.scoring import pair_scores
-from sbertkit.evaluation.report import diagnosis_page
-from sbertkit.evaluation.report.diagnosis import advice
+from sbertkit.evaluation.report.diagnosis import advice, diagnosis_page
 from sbertkit.evaluation.report.page import render
 from sbertkit.metrics import Interval
 from sbertkit.metrics.permutation import PairedTest

@@ -13,15 +13,11 @@ import pytest
 
 from sbertkit.data.sts import StsPair, StsSet
 from sbertkit.evaluation import evaluate_isotropy, evaluate_run, evaluate_sts
-from sbertkit.evaluation.report import (
-    Page,
-    figures,
-    isotropy_page,
-    retrieval_page,
-    sts_page,
-    write_page,
-)
-from sbertkit.evaluation.report.page import Section, Table, render
+from sbertkit.evaluation.report import figures
+from sbertkit.evaluation.report.isotropy import isotropy_page
+from sbertkit.evaluation.report.page import Page, Section, Table, render, write_page
+from sbertkit.evaluation.report.retrieval import retrieval_page
+from sbertkit.evaluation.report.sts import sts_page
 from sbertkit.metrics import Interval
 from sbertkit.terminal import visible_text
 

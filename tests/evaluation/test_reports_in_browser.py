@@ -9,14 +9,12 @@ import pytest
 
 from sbertkit.encoder import Encoder
 from sbertkit.evaluation import diagnose, evaluate_isotropy, evaluate_run, evaluate_sts
-from sbertkit.evaluation.report import (
-    diagnosis_page,
-    isotropy_page,
-    retrieval_page,
-    sts_page,
-    suite_page,
-    write_page,
-)
+from sbertkit.evaluation.report.diagnosis import diagnosis_page
+from sbertkit.evaluation.report.isotropy import isotropy_page
+from sbertkit.evaluation.report.page import write_page
+from sbertkit.evaluation.report.retrieval import retrieval_page
+from sbertkit.evaluation.report.sts import sts_page
+from sbertkit.evaluation.report.suite import suite_page
 from sbertkit.evaluation.suites import SuiteResult, read_suite
 from sbertkit.evaluation.suites.runner import SetScore
 from sbertkit.metrics import Interval

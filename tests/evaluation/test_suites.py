@@ -12,9 +12,8 @@ from sbertkit.data.named import DATA_FOLDER, find_named
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation import evaluate_retrieval, evaluate_sts
-from sbertkit.evaluation.report import suite_page
 from sbertkit.evaluation.report.page import render
-from sbertkit.evaluation.report.suite import suite_table
+from sbertkit.evaluation.report.suite import suite_page, suite_table
 from sbertkit.evaluation.suites import Suite, read_suite, run_suite, runner, suite_names
 
 OWN = """
@@ -111,12 +110,12 @@ def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
         (f"title = {'9' * 5_000}", "not TOML"),
         (f"title = {'[' * 9_000}", "not TOML"),
         ('title = "x"', "missing required field `sets`"),
-        ('title = "x"\nsets = []', "sets must be names"),
+        ('title = "x"\nsets = []', "sets must be distinct names, at least one"),
         ('title = "x"\nsets = "stsb"', "Expected `array`, got `str` - at `$.sets`"),
         ('title = "x"\nsets = 3', "at `$.sets`"),
         ('title = "x"\nsets = ["stsb", 2020-01-01]', "at `$.sets[1]`"),
         ('title = { a = 1 }\nsets = ["stsb"]', "at `$.title`"),
-        ('title = "x"\nsets = ["stsb", "stsb"]', "none of them twice"),
+        ('title = "x"\nsets = ["stsb", "stsb"]', "distinct names"),
         ('title = "x"\nsets = ["nowhere"]', "no data set named 'nowhere'"),
         ('title = "x"\nsets = ["all-nli"]', "all-nli is for nli"),
         ('title = "x"\nsets = ["cisi"]\nmeasures = ["nDGC@10"]', "nDGC@10"),
@@ -129,7 +128,7 @@ def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
         (
             'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
             "scores = { sick = 1 }",
-            "'sick' is no set of this suite",
+            "'sick' is not in this suite",
         ),
         (
             'title = "x"\nsets = ["stsb"]\n[[published]]\nname = "y"\nsource = "z"\n'
@@ -303,8 +302,8 @@ def count_measurements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return counted
 
-    table = {task: counting(task, measure) for task, measure in runner._MEASURES.items()}
-    monkeypatch.setattr(runner, "_MEASURES", table)
+    table = {task: counting(task, measure) for task, measure in runner._EVALUATORS.items()}
+    monkeypatch.setattr(runner, "_EVALUATORS", table)
     return measured
 
 
@@ -313,7 +312,7 @@ def test_a_suite_without_any_of_its_sets_is_refused(
 ) -> None:
     monkeypatch.setenv(DATA_FOLDER, str(tmp_path / "empty"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match="none of the sets of the suite own"):
+    with pytest.raises(InputError, match="no data set of the suite own"):
         run_suite(tiny_encoder, own, tmp_path / "results")
     assert not (tmp_path / "results").exists()
 

@@ -58,7 +58,7 @@ def isotropy(
       sbertkit eval isotropy corpus.txt --model bert-base-uncased --pooling mean
     """
     from sbertkit.evaluation import evaluate_isotropy
-    from sbertkit.evaluation.report import isotropy_page
+    from sbertkit.evaluation.report.isotropy import isotropy_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
     encoder = load_encoder()

@@ -102,7 +102,7 @@ def retrieval(
     """
     from sbertkit.data.retrieval import read_collection
     from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
-    from sbertkit.evaluation.report import retrieval_page
+    from sbertkit.evaluation.report.retrieval import retrieval_page
 
     collection = set_or_path(collection)
     _check_options(click.get_current_context(), Path(collection))

@@ -57,7 +57,7 @@ def run(
       sbertkit eval run sts --model all-MiniLM-L6-v2 --report sts.html
     """
     from sbertkit.arguments import output_folder
-    from sbertkit.evaluation.report import suite_page
+    from sbertkit.evaluation.report.suite import suite_page
     from sbertkit.evaluation.suites import read_suite, run_suite
     from sbertkit.user_cache import cache_folder
 

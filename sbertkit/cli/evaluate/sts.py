@@ -56,7 +56,7 @@ def sts(
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.evaluation import evaluate_sts
-    from sbertkit.evaluation.report import sts_page
+    from sbertkit.evaluation.report.sts import sts_page
 
     file = set_or_path(file)
     target, report = targets_of(json_path, report_path, inputs=(file,))

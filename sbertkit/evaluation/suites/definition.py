@@ -1,4 +1,4 @@
-"""What a suite is, and how its file is read."""
+"""Suites of data sets, and how their files are read."""
 
 import os
 import tomllib
@@ -23,12 +23,12 @@ _SUFFIX = ".toml"
 _TASKS = ("sts", "retrieval")
 
 Percent = Annotated[float, msgspec.Meta(ge=-100, le=100)]
-"""A score x 100."""
+"""A score times 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """What others reached: scores x 100 by the names of sets."""
+    """Published results: scores times 100 by the names of sets."""
 
     name: str
     source: str
@@ -37,14 +37,14 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Data sets to measure an encoder on.
+    """Data sets to evaluate an encoder on.
 
     Attributes:
-        name: Of its file.
-        title: What it is.
-        sets: In order; each has its task.
-        measures: Of retrieval, by ir-measures' names; the first is the headline.
-        published: What others reached.
+        name: Name of its file.
+        title: A title.
+        sets: The data sets in order; each has its task.
+        measures: Retrieval measures by ir-measures' names; the first is the headline.
+        published: Published results.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Suite:
     published: tuple[PublishedRow, ...]
 
     def headline(self, task: str) -> str:
-        """The measure that stands for a set of that task, in words."""
+        """The name of the headline measure of a task."""
         return "Spearman" if task == "sts" else self.measures[0]
 
 
@@ -75,14 +75,14 @@ def suite_names() -> tuple[str, ...]:
 
 
 def read_suite(suite: str | os.PathLike[str]) -> Suite:
-    """A suite by its name, or from a file of one's own.
+    """A suite by its name, or from a file.
 
     Args:
         suite: A name of `suite_names`, or the path of a ``.toml`` file with ``title``, ``sets``
-            (names of data sets), and where wanted ``measures`` and ``[[published]]`` rows.
+            (names of data sets), and optional ``measures`` and ``[[published]]`` rows.
 
     Raises:
-        InputError: An unknown name, or a file that is none such.
+        InputError: An unknown name, or a bad file.
         MissingFile: The file does not exist.
     """
     name = path_text(suite)
@@ -111,7 +111,7 @@ def _folder() -> Any:
 def _suite(where: str, name: str, text: str) -> Suite:
     try:
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # digits and depths that no suite has
+    except (ValueError, RecursionError) as error:  # also raised for huge numbers and deep nesting
         raise InputError(f"{where}: not TOML ({error})") from error
     _refuse_unknown(where, content, _File)
     file = as_record(content, _File, where)
@@ -119,7 +119,7 @@ def _suite(where: str, name: str, text: str) -> Suite:
         _refuse_unknown(f"{where}: published", row, PublishedRow)
     for key, names in (("sets", file.sets), ("measures", file.measures)):
         if not names or len(set(names)) < len(names):
-            raise InputError(f"{where}: {key} must be names, none of them twice")
+            raise InputError(f"{where}: {key} must be distinct names, at least one")
     try:
         chosen = tuple(find_named(one) for one in file.sets)
         Measures(file.measures)
@@ -127,14 +127,14 @@ def _suite(where: str, name: str, text: str) -> Suite:
         raise InputError(f"{where}: {error}") from error
     for one in chosen:
         if one.task not in _TASKS:
-            raise InputError(f"{where}: {one.name} is for {one.task}, no set to be measured on")
+            raise InputError(f"{where}: {one.name} is for {one.task}, not for evaluation")
     for unknown in (score for row in file.published for score in row.scores.keys() - file.sets):
-        raise InputError(f"{where}: published: {printable(unknown, 40)!r} is no set of this suite")
+        raise InputError(f"{where}: published: {printable(unknown, 40)!r} is not in this suite")
     return Suite(name, file.title, chosen, file.measures, file.published)
 
 
 def _refuse_unknown(where: str, content: Mapping[str, Any], kind: type) -> None:
-    """Refuses a key that the record does not have, such as one that is mistyped."""
+    """Refuses a key that the record does not have, such as a mistyped one."""
     known = {one.name for one in fields(kind)}
     for name in content:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Measures an encoder on a suite, set by set; what is measured is not measured again."""
+"""Evaluates an encoder on a suite, set by set; stored results are reused."""
 
 import hashlib
 import json
@@ -34,11 +34,11 @@ class SetScore:
     """An encoder's score on one set.
 
     Attributes:
-        task: Of the set.
-        measure: What the score is.
-        score: From -1 to 1; None where it is undefined.
+        task: Task of the set.
+        measure: Name of the headline measure.
+        score: Its value, from -1 to 1; None where it is undefined.
         interval: Its 95 % bootstrap interval.
-        details: All that was measured, as JSON.
+        details: The whole result, as JSON.
     """
 
     task: str
@@ -53,12 +53,12 @@ class SuiteResult:
     """An encoder's scores on a suite.
 
     Attributes:
-        suite: What was measured.
-        model: The encoder's name.
-        fingerprint: The encoder's.
-        scores: By the names of sets, in the suite's order.
-        missing: Why sets were not measured, by their names.
-        mean: Of the scores that are defined; None without any.
+        suite: The suite.
+        model: Name of the encoder.
+        fingerprint: Fingerprint of the encoder.
+        scores: Scores by the names of sets, in the suite's order.
+        missing: Why sets were left out, by their names.
+        mean: Mean of the defined scores; None if there are none.
     """
 
     suite: Suite
@@ -73,7 +73,7 @@ class SuiteResult:
         return {"suite": self.suite.name, **to_dict(self, without=("suite",))}
 
     def published_mean(self, scores: Mapping[str, float]) -> float | None:
-        """The mean of a published row over the sets measured here; None where it lacks one."""
+        """The mean of a published row over the sets evaluated here; None if it lacks one."""
         wanted = [name for name, one in self.scores.items() if one.score is not None]
         if not wanted or any(name not in scores for name in wanted):
             return None
@@ -90,26 +90,26 @@ def run_suite(
 ) -> SuiteResult:
     """The scores of an encoder on the sets of a suite.
 
-    Sets that are not here are fetched; one that is not to be had is left out and told. Each set's
-    result is written to the folder at once: a later call, also of another suite, takes those that
-    were measured with the same encoder, data and measures.
+    Missing sets are downloaded; one that is not available is left out with a warning. Each set's
+    result is written to the folder at once: a later call, also for another suite, reuses those with
+    the same encoder, data and measures.
 
     Args:
-        encoder: What is measured.
-        suite: Of `read_suite`.
-        folder: Where results are kept.
-        cache: Where vectors are kept, so that an interrupted set goes on; None for nowhere.
+        encoder: The encoder to evaluate.
+        suite: A suite of `read_suite`.
+        folder: Folder for results.
+        cache: Folder for vectors, so that an interrupted set continues; None for no cache.
         progress: Show progress on standard error.
 
     Raises:
-        InputError: Not one set is to be had, or a set's files are bad.
+        InputError: No set is available, or a set's files are bad.
         StorageError: The folder cannot be written.
     """
     results = output_folder(folder)
     system: Any = encoder if cache is None else CachedEncoder(encoder, cache)
     scores: dict[str, SetScore] = {}
     missing: dict[str, str] = {}
-    say(f"results are kept in {results}; after an interruption, run the same again", shown=progress)
+    say(f"results are saved in {results}; to resume, run the same command again", shown=progress)
     for number, one in enumerate(suite.sets, 1):
         try:
             place = named_data(one)
@@ -125,11 +125,11 @@ def run_suite(
             "measures": list(suite.measures) if one.task == "retrieval" else None,
         }
         file = results / f"{one.name}.json"
-        score = _known(file, identity, suite, one)
-        state = "to be measured" if score is None else "measured before"
+        score = _stored(file, identity, suite, one)
+        state = "evaluating" if score is None else "already evaluated"
         say(f"{one.name} ({number} of {len(suite.sets)}): {state}", shown=progress)
         if score is None:
-            details = _MEASURES[one.task](system, place, suite, progress)
+            details = _EVALUATORS[one.task](system, place, suite, progress)
             score = _score(suite, one, details, file)
             content = json.dumps({**identity, "result": details}, allow_nan=False, indent=2) + "\n"
             with storage_errors(file):
@@ -137,7 +137,7 @@ def run_suite(
                 replace_file(file, content.encode())
         scores[one.name] = score
     if not scores:
-        raise InputError(f"none of the sets of the suite {suite.name} is to be had")
+        raise InputError(f"no data set of the suite {suite.name} is available")
     defined = [one.score for one in scores.values() if one.score is not None]
     mean = math.fsum(defined) / len(defined) if defined else None
     return SuiteResult(suite, encoder.options.model, encoder.fingerprint, scores, missing, mean)
@@ -153,7 +153,7 @@ def _retrieval(system: Any, place: Path, suite: Suite, progress: bool) -> dict[s
     ).to_dict()
 
 
-_MEASURES: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
+_EVALUATORS: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
     "sts": _sts,
     "retrieval": _retrieval,
 }
@@ -161,7 +161,7 @@ _MEASURES: dict[str, Callable[[Any, Path, Suite, bool], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Sts:
-    """What is read back of a result on sentence pairs."""
+    """The fields that are read of a result on sentence pairs."""
 
     spearman: float | None
     interval: StoredInterval | None
@@ -169,17 +169,17 @@ class _Sts:
 
 @dataclass(frozen=True, slots=True)
 class _Retrieval:
-    """What is read back of a result on a collection."""
+    """The fields that are read of a result on a collection."""
 
     measures: dict[str, float]
     intervals: dict[str, StoredInterval | None]
 
 
 def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
-    """The headline of what was measured, be it now or before.
+    """The headline score of a new or stored result.
 
     Raises:
-        InputError: It is not as it was written.
+        InputError: A stored result is damaged.
     """
     if one.task == "sts":
         sts = as_record(details, _Sts, file)
@@ -193,8 +193,10 @@ def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
     return SetScore(one.task, suite.headline(one.task), score, between, details)
 
 
-def _known(file: Path, identity: Mapping[str, Any], suite: Suite, one: NamedSet) -> SetScore | None:
-    """The score that was written for this very measurement; None for another or a damaged one."""
+def _stored(
+    file: Path, identity: Mapping[str, Any], suite: Suite, one: NamedSet
+) -> SetScore | None:
+    """The stored score of the same evaluation; None for another or a damaged one."""
     try:
         content = as_record(parse_json(read_regular(file), file), dict[str, Any], file)
         if any(content.get(name) != value for name, value in identity.items()):
@@ -203,7 +205,7 @@ def _known(file: Path, identity: Mapping[str, Any], suite: Suite, one: NamedSet)
     except FileNotFoundError:
         return None
     except (OSError, InputError) as error:
-        logger.warning("a damaged result, which is measured again: %s", error)
+        logger.warning("a damaged result is evaluated again: %s", error)
         return None
 
 
