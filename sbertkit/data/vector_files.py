@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
@@ -96,22 +96,6 @@ class NpyWriter:
         )
 
 
-class _Chunks(Protocol):
-    """Keeps chunks in a folder until they become a file there."""
-
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """Puts a chunk on the disk; gives the SHA-256 of what was written."""
-        ...
-
-    def finish(self) -> Path:
-        """The file."""
-        ...
-
-    def close(self) -> None:
-        """Frees what it holds."""
-        ...
-
-
 class VectorWriter:
     """Takes the rows of a file in order, chunk by chunk.
 
@@ -119,7 +103,7 @@ class VectorWriter:
         log: The chunks that are on the disk.
     """
 
-    def __init__(self, chunks: _Chunks, log: ChunkLog, path: Path) -> None:
+    def __init__(self, chunks: "_NpyChunks | _ParquetChunks", log: ChunkLog, path: Path) -> None:
         self.log = log
         self._parts = chunks
         self._path = path
@@ -219,19 +203,19 @@ class _NpyChunks:
         self._writer = NpyWriter(self._path, dim, log.chunks)
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """See `_Chunks`."""
+        """Puts a chunk on the disk; gives the SHA-256 of what was written."""
         del ids, texts
         output = self._writer.append(vectors)
         self._writer.sync()
         return output
 
     def finish(self) -> Path:
-        """See `_Chunks`."""
+        """The file of all chunks."""
         self._writer.finish()
         return self._path
 
     def close(self) -> None:
-        """See `_Chunks`."""
+        """Frees the open file."""
         self._writer.close()
 
 
@@ -250,7 +234,7 @@ class _ParquetChunks:
             check_output(chunk, sha256_file(path), path)
 
     def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
-        """See `_Chunks`."""
+        """Puts a chunk on the disk; gives the SHA-256 of what was written."""
         path = self._chunk(next(self._next))
         with VectorParquetWriter(path, self._dim, self._made) as writer:
             writer.write(ids, texts, vectors)
@@ -258,7 +242,7 @@ class _ParquetChunks:
         return sha256_file(path)
 
     def finish(self) -> Path:
-        """See `_Chunks`."""
+        """The file of all chunks."""
         path = self._folder / "vectors.parquet"
         with VectorParquetWriter(path, self._dim, self._made) as writer:
             for number in range(next(self._next)):
@@ -269,7 +253,7 @@ class _ParquetChunks:
         return path
 
     def close(self) -> None:
-        """See `_Chunks`."""
+        """Nothing: no file is open between chunks."""
 
     def _chunk(self, number: int) -> Path:
         return self._folder / f"{number:08d}.parquet"

@@ -156,7 +156,7 @@ def _plain(text: str) -> str:
         ('1,"a"b "multi\nfragment of a, broken record', 2, 2),
     ],
 )
-def test_a_record_whose_end_is_lost_is_refused_also_when_bad_lines_are_skipped(
+def test_a_record_without_a_clear_end_is_refused_also_when_bad_lines_are_skipped(
     tmp_path: Path, rows: str, line: int, field: int
 ) -> None:
     body = f"id,text\n{rows}\nz,last\n"

@@ -1,15 +1,38 @@
 """Options of reading, and the report of what it met."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from sbertkit.data import Document, IssueCount, ReadOptions, ReadReport
-from sbertkit.data.formats import FORMATS
+from sbertkit.data import Document, IssueCount, ReadOptions, ReadReport, read_corpus
+from sbertkit.data.formats import FORMATS, CorpusFormat
+from sbertkit.data.lines import TextOptions
+from sbertkit.data.tables import Row
 from sbertkit.errors import InputError, InputTypeError
 
 
 def test_every_format_can_be_chosen_by_its_name() -> None:
     for name, form in FORMATS.items():
         assert ReadOptions(format=name).format == form.name == name
+
+
+def test_an_entry_of_the_formats_is_read_by_its_suffix_and_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: str, _text: TextOptions) -> Iterator[Row]:
+        for number, line in enumerate(Path(path).read_text().split("%"), 1):
+            yield Row(number, {"text": line})
+
+    monkeypatch.setitem(FORMATS, "percent", CorpusFormat("percent", read, (".pct",), "piece"))
+    (tmp_path / "corpus.pct").write_text("one%two")
+    (tmp_path / "corpus").write_text("one%%two")
+    expected = [Document("1", "one", {}), Document("2", "two", {})]
+    assert [one.document for one in read_corpus(tmp_path / "corpus.pct")] == expected
+    found = list(read_corpus(tmp_path / "corpus", ReadOptions(format="percent")))
+    assert [one.document.id for one in found] == ["1", "3"]
+    with pytest.raises(InputError, match=r"percent \(\.pct\)"):
+        read_corpus(tmp_path / "corpus")
 
 
 def test_a_document_without_metadata_has_an_empty_mapping() -> None:

@@ -96,7 +96,7 @@ def test_a_first_line_that_could_be_a_judgement_is_no_header(write: Write, first
         assert "1 (grade 'score' is no whole number)" in refusal(read_qrels, path)
 
 
-def test_all_bad_lines_are_told_at_once(write: Write) -> None:
+def test_all_bad_lines_are_reported_at_once(write: Write) -> None:
     lines = ["q1\td1\t1", "q1\td2", "q1\td3\tx", "\td4\t1", "q1\t\t1", "q1\td5\t1.5", "q1\td6\t1e3"]
     message = refusal(read_qrels, write("\n".join([*lines, "q1\td7\tnan", "a\tb\tc\td\t1"])))
     assert "8 bad lines: 2 (2 columns, expected 3 or 4), 3 (grade 'x' is no whole" in message
@@ -135,7 +135,7 @@ def test_the_largest_grade_is_taken(write: Write) -> None:
     assert read_qrels(write("q\td\t10000\nq\te\t-10000.0\n")) == {"q": {"d": 10_000, "e": -10_000}}
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         read_qrels(tmp_path / "nowhere.tsv")
 
@@ -284,7 +284,7 @@ def test_queries_are_tab_separated_too(write: Write) -> None:
     assert read_queries(write("1\tOne?\n02\tTwo\tparts?\n")) == {"1": "One?", "02": "Two\tparts?"}
 
 
-def test_all_bad_queries_are_told_at_once(write: Write) -> None:
+def test_all_bad_queries_are_reported_at_once(write: Write) -> None:
     lines = [
         '{"_id": "a", "text": "x"}',
         "[]",
@@ -376,12 +376,12 @@ def test_a_folder_without_judgements_is_refused(folder: Path) -> None:
     assert "no qrels/*.tsv in this folder" in refusal(read_collection, folder)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match="BEIR"):
         read_collection(tmp_path / "nowhere")
 
 
-def test_ids_that_differ_as_text_are_told_apart_and_said(folder: Path, write: Write) -> None:
+def test_ids_that_differ_as_text_are_refused_with_examples(folder: Path, write: Write) -> None:
     write("0\td0\t1\n", "set/qrels/test.tsv")
     message = refusal(read_collection, folder)
     assert "none of the 1 judged queries" in message

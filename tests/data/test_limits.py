@@ -93,7 +93,7 @@ def test_a_long_line_makes_its_record_of_csv_a_bad_one(
         ('one\n"' + "lost\n" * 300, "line 3: the quote opened here is not closed within"),
     ],
 )
-def test_records_of_csv_whose_end_is_lost_are_refused_also_to_skip(
+def test_records_of_csv_without_a_clear_end_are_refused_also_to_skip(
     tmp_path: Path, body: str, reason: str
 ) -> None:
     (tmp_path / "c.csv").write_text(f"text\n{body}")

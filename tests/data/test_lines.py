@@ -131,7 +131,7 @@ def test_replaced_bytes_are_those_that_python_replaces(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_lines_with_replaced_bytes_are_told_once_each(tmp_path: Path, encoding: str) -> None:
+def test_lines_with_replaced_bytes_are_reported_once_each(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, b"good\n\xff\xfe bad \xff\ngood\n\xffbad")
     numbers: list[int] = []
     lines = list(read_lines(path, TextOptions(encoding, "replace", on_replaced=numbers.append)))
@@ -169,7 +169,7 @@ def test_undecodable_bytes_of_another_encoding_name_line_and_offset(tmp_path: Pa
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "gb18030"])
-def test_a_character_cut_at_the_end_of_the_file_is_refused(tmp_path: Path, encoding: str) -> None:
+def test_a_truncated_character_at_the_end_is_refused(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, "ab\n中文".encode(encoding)[:-1])
     with pytest.raises(InputError, match="line 2: not valid"):
         texts(path, encoding)
@@ -266,7 +266,7 @@ def test_a_line_of_ten_million_characters_is_whole(tmp_path: Path, encoding: str
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "gb18030"])
 @pytest.mark.parametrize("length", [10, 11, 12, 200_000])
 @pytest.mark.parametrize("letter", ["x", "ä"])
-def test_a_line_longer_than_the_limit_is_told_and_not_kept(
+def test_a_line_longer_than_the_limit_is_reported_and_not_kept(
     tmp_path: Path, end: str, mark: str, encoding: str, length: int, letter: str
 ) -> None:
     text = letter * (length // len(letter.encode()) + length % len(letter.encode()))

@@ -209,7 +209,7 @@ def http_error(kind: Any) -> Exception:
         (OSError(28, "No space left on device"), "cache cannot be written .No space left"),
     ],
 )
-def test_why_the_hub_gave_nothing_is_said_in_one_line(
+def test_why_the_hub_gave_nothing_is_one_line(
     monkeypatch: pytest.MonkeyPatch, answer: Exception, reason: str
 ) -> None:
     def download(*_: object, local_files_only: bool, **__: object) -> str:
@@ -255,7 +255,7 @@ def test_a_set_of_which_a_file_is_missing_is_not_taken_as_here(
     assert find_local(scifact) == tmp_path
 
 
-def test_a_file_that_was_damaged_in_the_cache_is_noticed_and_got_again(
+def test_a_file_that_was_damaged_in_the_cache_is_noticed_and_downloaded_again(
     hub: Hub, tmp_path: Path
 ) -> None:
     folder = Path(fetch(hub, tmp_path).stdout.strip())

@@ -456,7 +456,7 @@ def test_class_names_that_are_none_leave_the_numbers_unnamed(tmp_path: Path, nam
         ('{"premise": "a", "premise": "b"}', "duplicate key 'premise'"),
         (
             '{"label": "neutral", "premise": "a"}',
-            "no field 'sentence1' and 'sentence2', nor 'premise' and",
+            "no field 'sentence1' and 'sentence2', or 'premise' and",
         ),
         (
             '{"label": "neutral", "premise": 5, "hypothesis": "b"}',
@@ -513,7 +513,7 @@ def test_a_header_without_the_columns_is_refused(write: Write, suffix: str, head
         read_nli(write(f"{header}\n", f"pairs{suffix}"))
 
 
-def test_a_column_that_is_there_twice_is_refused(write: Write) -> None:
+def test_a_duplicate_column_name_is_refused(write: Write) -> None:
     with pytest.raises(InputError, match="duplicate column name"):
         read_nli(write("label\tpremise\thypothesis\tLabel\nneutral\ta\tb\tc\n", "pairs.tsv"))
 
@@ -563,7 +563,7 @@ def test_changed_bytes_in_tables_never_end_in_anything_but_a_refusal(
     assert all(message.isprintable() for message in messages)
 
 
-def test_an_arrow_stream_cut_between_two_batches_is_refused(write: Write) -> None:
+def test_an_arrow_stream_truncated_between_two_batches_is_refused(write: Write) -> None:
     content = FORMS[".arrow"]([("a", "b", "neutral")] * 4)
     end = len(content) - 8
     assert content[end:] == b"\xff\xff\xff\xff\0\0\0\0"
@@ -593,7 +593,7 @@ def test_unpaired_surrogates_are_repaired_and_counted(
 # Repeats
 
 
-def test_repeats_are_kept_counted_by_source_and_told_once(
+def test_duplicates_are_kept_counted_by_source_and_logged_once(
     write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     a, b, c = (release("neutral", text) for text in "abc")
@@ -610,7 +610,7 @@ def test_repeats_are_kept_counted_by_source_and_told_once(
 
 @given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, st.sampled_from(NLI_LABELS)), min_size=1))
 @settings(max_examples=60, deadline=None)
-def test_repeats_are_those_that_a_plain_count_finds(
+def test_duplicates_are_those_that_a_plain_count_finds(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, str]]
 ) -> None:
     path = tmp_path_factory.mktemp("nli") / "pairs.tsv"
@@ -659,7 +659,7 @@ def test_what_is_no_source_is_refused(paths: Any, error: type[Exception], reason
         read_nli(paths)
 
 
-def test_a_name_that_does_not_tell_the_format_is_refused(write: Write) -> None:
+def test_a_name_of_unknown_format_is_refused(write: Write) -> None:
     with pytest.raises(InputError, match=r"unknown format; expected .* \.jsonl, \.ndjson, \.tsv"):
         read_nli(write("x", "pairs.dat"))
 
@@ -956,7 +956,7 @@ def test_a_split_is_not_asked_of_a_file_that_has_none(write: Write) -> None:
         ({}, "1 of 4 lines have no split, the others have one"),
     ],
 )
-def test_rows_whose_split_cannot_be_told_are_refused(
+def test_rows_without_a_split_beside_rows_with_one_are_refused(
     write: Write, changed: dict[str, Any], reason: str
 ) -> None:
     rows: list[dict[str, Any]] = [dict(row) for row in SPLIT_ROWS]

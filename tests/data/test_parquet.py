@@ -59,7 +59,7 @@ def test_gzip_and_standard_input_work_as_well(
     assert read("-", format="parquet") == [Document("1", "one", {})]
 
 
-def test_blank_and_null_texts_are_told_apart(tmp_path: Path) -> None:
+def test_blank_and_null_texts_differ(tmp_path: Path) -> None:
     path = write(tmp_path, {"id": ["a", "b", "c", None], "text": ["x", " ", None, "y"]})
     with pytest.raises(InputError, match=r"corpus\.parquet row 3: text must be a str, found None"):
         read(path)

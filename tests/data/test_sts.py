@@ -226,7 +226,7 @@ def test_the_scores_of_other_splits_are_not_judged(write: Write) -> None:
         read_sts(path, split="all")
 
 
-def test_a_row_whose_split_cannot_be_told_is_refused_for_every_split(write: Write) -> None:
+def test_a_row_that_may_be_of_any_split_is_refused_for_every_split(write: Write) -> None:
     with pytest.raises(InputError, match=r"1 bad line: 5 \(3 columns, expected 4\)"):
         read_sts(write(SPLITS + "test\t3\tlost\n"), split="train")
 

@@ -159,7 +159,7 @@ def test_bad_values_of_json_are_refused_with_their_line(
     assert reason in str(caught.value)
 
 
-def test_all_bad_lines_of_json_are_told(write: Write) -> None:
+def test_all_bad_lines_of_json_are_reported(write: Write) -> None:
     path = write('{"score": 1}\n[]\n' + as_jsonl(ROWS[1:2]) + "{\n", "pairs.jsonl")
     with pytest.raises(
         InputError, match=r"3 bad lines: 1 \(no field 'sentence1' and 'sentence2'\), 2 \("

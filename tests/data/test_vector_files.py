@@ -71,7 +71,7 @@ def test_a_parquet_file_holds_ids_texts_and_vectors(tmp_path: Path, chunks: list
     assert table["vector"].to_pylist() == written.tolist()
 
 
-def test_the_suffix_tells_the_format_in_any_case() -> None:
+def test_the_suffix_names_the_format_in_any_case() -> None:
     assert vector_file("a/b.NPY").name == "b.NPY"
     assert vector_file(Path("x.parquet")).suffix == ".parquet"
 
@@ -131,7 +131,7 @@ def test_a_failure_in_the_block_leaves_nothing_and_stays_what_it_is(
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_a_file_that_is_there_is_replaced(tmp_path: Path, suffix: str) -> None:
+def test_an_existing_file_is_replaced(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"x{suffix}"
     path.write_bytes(b"old")
     write(path, [3])
@@ -139,7 +139,7 @@ def test_a_file_that_is_there_is_replaced(tmp_path: Path, suffix: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_part_of_the_path_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_of_the_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "deeper" / "x.npy"
     with pytest.raises(StorageError, match="a file, not a folder"), open_vector_writer(path, DIM):
@@ -177,7 +177,7 @@ print(refused)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files there")
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_a_full_disk_at_any_byte_is_told_and_leaves_nothing(tmp_path: Path, suffix: str) -> None:
+def test_a_full_disk_at_any_byte_is_reported_without_traces(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "new" / f"vectors{suffix}"
     command = [sys.executable, "-c", _FULL_DISK, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -1,5 +1,6 @@
 """The three labels of natural language inference, and what data sets write for them."""
 
+import logging
 import re
 from collections.abc import Mapping
 
@@ -7,6 +8,8 @@ from sbertkit.arguments import whole_number
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError
+
+logger = logging.getLogger(__name__)
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 """The names of the labels in the order of their indices."""
@@ -101,20 +104,29 @@ class LabelReader:
 
     Args:
         numbers: What numbers mean, with names as in `NLI_LABELS`; None when that is unknown.
+        name: What messages call the file.
     """
 
-    def __init__(self, numbers: Mapping[int, str] | None) -> None:
+    def __init__(self, numbers: Mapping[int, str] | None, name: str) -> None:
         self._numbers = numbers
+        self._name = name
         self._known: dict[str, int] = {}
+        self._warned = False
 
-    def read(self, value: object) -> int:
+    def read(self, value: object, classes: tuple[str, ...] = ()) -> int:
         """The index in `NLI_LABELS`, or `NO_GOLD`.
+
+        Args:
+            value: The label.
+            classes: The names of numbers in the file itself, which count where `numbers` is None.
 
         Raises:
             UnknownLabelError: Not one of the three labels.
-            BadRecordError: A number that the mapping lacks.
+            BadRecordError: A number that the mapping or the file lacks.
             UnmappedNumberError: A number without a mapping.
         """
+        if classes and isinstance(value, int):
+            value = self._named(value, classes)
         if isinstance(value, str):
             index = self._known.get(value)
             if index is None:
@@ -125,6 +137,24 @@ class LabelReader:
         if isinstance(value, int) and not isinstance(value, bool):
             return self._of_number(value)
         raise UnknownLabelError(str(value))
+
+    def _named(self, number: int, classes: tuple[str, ...]) -> object:
+        """The name that the file gives to a number, unless the caller says what numbers mean."""
+        shown = printable(", ".join(classes), 100)
+        if self._numbers is not None:
+            if not self._warned:
+                logger.warning(
+                    "%s: the numbers have the names that were given, not the file's own (%s)",
+                    self._name,
+                    shown,
+                )
+            self._warned = True
+            return number
+        if number == NO_GOLD:
+            return number
+        if 0 <= number < len(classes):
+            return classes[number]
+        raise BadRecordError(f"label {number} is not one of the file's classes {shown}")
 
     def _of_text(self, text: str) -> int:
         if text in ("", "-"):

@@ -4,7 +4,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import chain
 
 from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import TextOptions
@@ -87,51 +87,126 @@ def read_nli(
         StorageError: A source cannot be read.
     """
     numbers = None if labels is None else check_label_map(labels)
-    sources = find_sources(paths, split)
-    found = _Found(split)
+    readers = [_SourceReader(source, split, numbers) for source in find_sources(paths, split)]
     hashes = []
     with track("reading pairs", None, shown=progress) as advance:
-        for source in sources:
-            hashes.append(source.sha256())
-            _read_source(source, numbers, found, advance)
-    if not found.pairs:
-        names = printable(", ".join(source_name(source.path) for source in sources), 500)
+        for reader in readers:
+            hashes.append(reader.source.sha256())
+            reader.read(advance)
+    pairs = tuple(chain.from_iterable(reader.pairs for reader in readers))
+    if not pairs:
+        names = printable(", ".join(source_name(reader.source.path) for reader in readers), 500)
+        skipped = sum(reader.skipped for reader in readers)
         raise InputError(
-            f"{names}: no labelled example is left, {sum(found.skipped):,} without a gold label"
-            " skipped; expected entailment, neutral or contradiction in gold_label or label"
+            f"{names}: no labelled example is left, {skipped:,} without a gold label skipped;"
+            " expected entailment, neutral or contradiction in gold_label or label"
         )
-    duplicates = find_duplicates(found.pairs)
-    for line in _warnings(found, duplicates):
+    duplicates = find_duplicates(pairs)
+    for line in _warnings(readers, duplicates):
         logger.warning(line)
-    return NliSet(tuple(found.pairs), _summaries(sources, hashes, found, duplicates))
+    sources = []
+    start = 0
+    for reader, sha256 in zip(readers, hashes, strict=True):
+        end = start + len(reader.pairs)
+        sources.append(
+            NliSource(
+                reader.source.path,
+                sha256,
+                rows=len(reader.pairs),
+                skipped=reader.skipped,
+                duplicates=sum(start <= row < end for row in duplicates.rows),
+                other_splits=reader.left_out.total(),
+            )
+        )
+        start = end
+    return NliSet(pairs, tuple(sources))
 
 
-@dataclass(slots=True)
-class _Found:
-    """What reading has met so far; the lists of numbers have an item for each source."""
+class _SourceReader:
+    """Reads the rows of one source.
 
-    split: str | None
-    pairs: list[NliPair] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    skipped: list[int] = field(default_factory=list)
-    left_out: list[Counter[str]] = field(default_factory=list)
-    """Rows of other splits, by the split."""
-    repaired: int = 0
+    Args:
+        source: What is read.
+        split: Which rows, see `read_nli`.
+        numbers: What numbers mean as labels.
 
-    def admit(self, row: Row, label: int) -> bool:
-        """Whether the row has a gold label; then it becomes a pair.
+    Attributes:
+        pairs: The labelled pairs of the split.
+        skipped: Rows without a gold label.
+        repaired: Texts with unpaired surrogates.
+    """
+
+    def __init__(
+        self, source: Source, split: str | None, numbers: Mapping[int, str] | None
+    ) -> None:
+        self.source = source
+        self.pairs: list[NliPair] = []
+        self.skipped = self.repaired = 0
+        self._split = split
+        self._numbers = numbers
+        self._counts: Counter[str | None] = Counter()
+        self._taken: dict[str | None, bool] = {None: True}
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """How many rows each other split has."""
+        return Counter(
+            {str(split): n for split, n in self._counts.items() if not self._taken[split]}
+        )
+
+    def read(self, advance: Advance) -> None:
+        """Reads all rows, and reports how many.
 
         Raises:
-            BadRecordError: A text that is not accepted.
+            InputError: Bad rows, no rows, or none of the split.
         """
+        for file in self.source.files:
+            rows = self.source.table.read(file, _COLUMNS, TextOptions())
+            self._read_file(source_name(file), _counted(rows, advance))
+        name = source_name(self.source.path)
+        self._check_splits(name)
+        if not self.pairs and not self.skipped:
+            raise InputError(f"{name}: expected pairs of premise and hypothesis, found no rows")
+
+    def _read_file(self, name: str, rows: Iterator[Row | BadRow]) -> None:
+        bad = BadRows(name, self.source.table.unit)
+        labels = LabelReader(self._numbers, name)
+        column, unknown = "label", False
+        for row in bad.removed_from(rows):
+            if "gold_label" in row.values:
+                column = "gold_label"  # from here on, label no longer counts
+            try:
+                if self._takes(row):
+                    value, classes = row.values.get(column), row.classes.get(column, ())
+                    self._admit(row, labels.read(value, classes))
+            except BadRecordError as error:
+                bad.add(BadRow(row.number, error.reason))
+                unknown |= isinstance(error, UnknownLabelError)
+            except UnmappedNumberError as error:
+                raise InputError(f"{name} {bad.unit} {row.number}: {error}") from error
+        bad.refuse(f"; a label is one of {', '.join(NLI_LABELS)}" if unknown else "")
+
+    def _takes(self, row: Row) -> bool:
+        """Whether a row is of the wanted split, or has none."""
+        split = split_text(row.values["split"]) if "split" in row.values else None
+        if split == "":
+            raise BadRecordError("blank split")
+        self._counts[split] += 1
+        if split not in self._taken:
+            wanted = self._split or _TRAIN
+            self._taken[split] = wanted == ALL_SPLITS or split_key(split or "") == split_key(wanted)
+        return self._taken[split]
+
+    def _admit(self, row: Row, label: int) -> None:
+        """Makes a pair of a row that has a gold label."""
         if label == NO_GOLD:
-            return False
+            self.skipped += 1
+            return
         premise = self._text(row.values["premise"], "premise")
         hypothesis = self._text(row.values["hypothesis"], "hypothesis")
         if self.pairs and self.pairs[-1].premise == premise:
             premise = self.pairs[-1].premise  # most sets have each premise in a run of rows
         self.pairs.append(NliPair(premise, hypothesis, label))
-        return True
 
     def _text(self, value: object, role: str) -> str:
         if not isinstance(value, str):
@@ -144,93 +219,19 @@ class _Found:
         self.repaired += 1
         return repair_surrogates(value)
 
-
-def _read_source(
-    source: Source, numbers: Mapping[int, str] | None, found: _Found, advance: Advance
-) -> None:
-    before = len(found.pairs)
-    splits = _Splits(found.split, source)
-    skipped = 0
-    for file in source.files:
-        labels = _FileLabels(numbers, source_name(file))
-        rows = _counted(source.table.read(file, _COLUMNS, TextOptions()), advance)
-        skipped += _read_rows(rows, labels, found, splits, source.table.unit)
-    found.left_out.append(splits.left_out())
-    if len(found.pairs) == before and not skipped:
-        raise InputError(
-            f"{source_name(source.path)}: expected pairs of premise and hypothesis, found no rows"
-        )
-    found.ends.append(len(found.pairs))
-    found.skipped.append(skipped)
-
-
-def _read_rows(
-    rows: Iterator[Row | BadRow], labels: "_FileLabels", found: _Found, splits: "_Splits", unit: str
-) -> int:
-    """How many rows have no gold label; the others are added to what was found."""
-    skipped = 0
-    bad = BadRows(labels.name, unit)
-    unknown = False
-    for row in bad.removed_from(rows):
-        try:
-            skipped += splits.takes(row) and not found.admit(row, labels.read(row))
-        except BadRecordError as error:
-            bad.add(BadRow(row.number, error.reason))
-            unknown |= isinstance(error, UnknownLabelError)
-        except UnmappedNumberError as error:
-            raise InputError(f"{labels.name} {unit} {row.number}: {error}") from error
-    bad.refuse(f"; a label is one of {', '.join(NLI_LABELS)}" if unknown else "")
-    return skipped
-
-
-class _FileLabels:
-    """Gives the labels of the rows of a file.
-
-    Args:
-        numbers: What numbers mean as labels; None for what the file itself says.
-        name: What messages call the file.
-    """
-
-    def __init__(self, numbers: Mapping[int, str] | None, name: str) -> None:
-        self.name = name
-        self._reader = LabelReader(numbers)
-        self._own_names = numbers is None
-        self._field = "label"
-        self._warned = False
-
-    def read(self, row: Row) -> int:
-        """The index of the row's label, or `NO_GOLD`.
-
-        Once a row has a ``gold_label``, ``label`` no longer counts.
-
-        Raises:
-            BadRecordError: A label that is not accepted.
-            UnmappedNumberError: A number without a mapping.
-        """
-        if "gold_label" in row.values:
-            self._field = "gold_label"
-        label = row.values.get(self._field)
-        if row.classes:
-            label = self._named(label, row.classes.get(self._field, ()))
-        return self._reader.read(label)
-
-    def _named(self, label: object, classes: tuple[str, ...]) -> object:
-        """The name that the file gives to a number, unless the caller says what numbers mean."""
-        if not self._own_names:
-            if not self._warned:
-                logger.warning(
-                    "%s: the numbers have the names that were given, not the file's own (%s)",
-                    self.name,
-                    printable(", ".join(classes), 100),
-                )
-            self._warned = True
-            return label
-        if not classes or not isinstance(label, int) or label == NO_GOLD:
-            return label
-        if 0 <= label < len(classes):
-            return classes[label]
-        shown = printable(", ".join(classes), 100)
-        raise BadRecordError(f"label {label} is not one of the file's classes {shown}")
+    def _check_splits(self, name: str) -> None:
+        """Refuses rows of which none is of the wanted split, or only some name theirs."""
+        named = [str(split) for split in self._counts if split is not None]
+        without = self._counts[None]
+        if named and without:
+            raise InputError(
+                f"{name}: {without:,} of {self._counts.total():,} {self.source.table.unit}s have"
+                " no split, the others have one; add it, or remove them"
+            )
+        if without and self._split not in (None, ALL_SPLITS) and not self.source.folder:
+            raise no_split_column(name, str(self._split))
+        if named and not any(self._taken[split] for split in named):
+            raise no_such_split(name, self._split or _TRAIN, named)
 
 
 def _counted(rows: Iterator[Row | BadRow], advance: Advance) -> Iterator[Row | BadRow]:
@@ -242,90 +243,25 @@ def _counted(rows: Iterator[Row | BadRow], advance: Advance) -> Iterator[Row | B
     advance(number % _ROWS_BETWEEN_REPORTS)
 
 
-class _Splits:
-    """Tells the rows of the wanted split of a source, and counts all by their splits."""
-
-    def __init__(self, wanted: str | None, source: Source) -> None:
-        self._wanted = wanted
-        self._source = source
-        self._counts: Counter[str | None] = Counter()
-        self._taken: dict[str | None, bool] = {None: True}
-
-    def takes(self, row: Row) -> bool:
-        """Whether the row is of the wanted split, or has none.
-
-        Raises:
-            BadRecordError: Its split is blank.
-        """
-        split = split_text(row.values["split"]) if "split" in row.values else None
-        if split == "":
-            raise BadRecordError("blank split")
-        self._counts[split] += 1
-        if split not in self._taken:
-            wanted = self._wanted or _TRAIN
-            self._taken[split] = split_key(split or "") == split_key(wanted) or wanted == ALL_SPLITS
-        return self._taken[split]
-
-    def left_out(self) -> Counter[str]:
-        """How many rows each other split has, once all rows have been seen.
-
-        Raises:
-            InputError: None is of the wanted split, or some rows name theirs and others do not.
-        """
-        name = source_name(self._source.path)
-        counts = Counter({split: n for split, n in self._counts.items() if split is not None})
-        without = self._counts[None]
-        if counts and without:
-            raise InputError(
-                f"{name}: {without:,} of {self._counts.total():,} {self._source.table.unit}s have"
-                " no split, the others have one; add it, or remove them"
-            )
-        if without and self._wanted not in (None, ALL_SPLITS) and not self._source.folder:
-            raise no_split_column(name, str(self._wanted))
-        if counts and not any(self._taken[split] for split in counts):
-            raise no_such_split(name, self._wanted or _TRAIN, counts)
-        return Counter({split: n for split, n in counts.items() if not self._taken[split]})
-
-
-def _warnings(found: _Found, duplicates: Duplicates) -> Iterator[str]:
-    """One line for each kind of trouble that was met."""
-    left_out = sum(found.left_out, Counter())
+def _warnings(readers: Sequence[_SourceReader], duplicates: Duplicates) -> Iterator[str]:
+    """One line for each kind of issue."""
+    left_out: Counter[str] = sum((reader.left_out for reader in readers), Counter())
     if left_out:
         listed = printable(", ".join(f"{n:,} {split}" for split, n in left_out.items()), 200)
         noun = "row" if left_out.total() == 1 else "rows"
         yield f"{left_out.total():,} {noun} of other splits left out ({listed})"
-    if sum(found.skipped):
-        yield f"{sum(found.skipped):,} without a gold label skipped"
-    if duplicates.rows:
-        count = len(duplicates.rows)
+    skipped = sum(reader.skipped for reader in readers)
+    if skipped:
+        yield f"{skipped:,} without a gold label skipped"
+    count = len(duplicates.rows)
+    if count:
         noun = "row repeats an earlier one" if count == 1 else "rows repeat earlier ones"
         yield f"{count:,} {noun} exactly"
-    if duplicates.contradictory:
-        count = duplicates.contradictory
+    count = duplicates.contradictory
+    if count:
         noun, verb = ("pair", "has") if count == 1 else ("pairs", "have")
         yield f"{count:,} {noun} of premise and hypothesis {verb} more than one label"
-    if found.repaired:
-        noun = "text" if found.repaired == 1 else "texts"
-        yield f"{found.repaired:,} {noun} with unpaired surrogates, which became U+FFFD"
-
-
-def _summaries(
-    sources: Sequence[Source], hashes: Sequence[str], found: _Found, duplicates: Duplicates
-) -> tuple[NliSource, ...]:
-    summaries = []
-    start = 0
-    for place, (source, sha256) in enumerate(zip(sources, hashes, strict=True)):
-        end = found.ends[place]
-        repeated = sum(start <= row < end for row in duplicates.rows)
-        summaries.append(
-            NliSource(
-                source.path,
-                sha256,
-                rows=end - start,
-                skipped=found.skipped[place],
-                duplicates=repeated,
-                other_splits=found.left_out[place].total(),
-            )
-        )
-        start = end
-    return tuple(summaries)
+    repaired = sum(reader.repaired for reader in readers)
+    if repaired:
+        noun = "text" if repaired == 1 else "texts"
+        yield f"{repaired:,} {noun} with unpaired surrogates, which became U+FFFD"

@@ -157,7 +157,7 @@ class Columns:
         missing = [field for field in self.needed if field not in layout.places]
         if missing and missing == list(self.paired):
             ranks = zip(*(self.aliases[field] for field in missing), strict=True)
-            return [", nor ".join(" and ".join(f"'{name}'" for name in rank) for rank in ranks)]
+            return [", or ".join(" and ".join(f"'{name}'" for name in rank) for rank in ranks)]
         return [f"'{printable(self.aliases[field][0])}'" for field in missing]
 
 
