@@ -127,7 +127,9 @@ class _Parser:
             inside = [bad for bad in self._long if bad.number >= first]
             yield from self._long[: len(self._long) - len(inside)]
             self._long.clear()
-            size = sum(map(utf8_bytes, cells))
+            size = sum(map(len, cells))
+            if 4 * size > self._limit:  # the most bytes that so many characters have
+                size = sum(map(utf8_bytes, cells))
             if size > self._limit:
                 yield BadRow(first, too_long(size, self._limit), last)
             elif inside:
