@@ -34,7 +34,7 @@ def main() -> None:
 
     def measure(name: str) -> Figures:
         started = time.perf_counter()
-        result = evaluate_retrieval(encoder, root / find_named(name).place, measures=MEASURES)
+        result = evaluate_retrieval(encoder, root / find_named(name).path, measures=MEASURES)
         interval = result.intervals["nDCG@10"]
         return {
             "measures": result.measures,

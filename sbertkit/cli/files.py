@@ -81,9 +81,9 @@ def set_or_path(text: str) -> str:
     Raises:
         InputError: There is no such file, and the data set of that name is not here yet.
     """
-    from sbertkit.data.named import place_or_path
+    from sbertkit.data.named import local_path
 
-    return place_or_path(text)
+    return local_path(text)
 
 
 def write_json(path: Path | None, content: Mapping[str, Any]) -> None:

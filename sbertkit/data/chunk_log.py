@@ -20,7 +20,7 @@ Row = tuple[str, str]
 _RESTART = "to start again, run it without resume (--resume)"
 
 
-_LARGEST_LOG = 2**30
+_MAX_LOG_BYTES = 2**30
 """Bytes; a chunk of some thousand rows takes a few hundred, more where many are reported."""
 
 
@@ -57,7 +57,7 @@ class ChunkLog:
         self._place = path.parent
         self._waiting: deque[Row] = deque()
         self.chunks: list[Chunk] = []
-        content = read_regular(path, limit=_LARGEST_LOG) if path.exists() else b""
+        content = read_regular(path, limit=_MAX_LOG_BYTES) if path.exists() else b""
         whole = 0
         for line in content.splitlines(keepends=True):
             try:

@@ -6,7 +6,7 @@ MAX_TEXT_BYTES = 16 * 2**20
 LARGEST_TEXT_BYTES = 10**9
 """Largest limit that can be asked for, which is SQLite's."""
 
-HOPELESS_BYTES = 2**30
+MAX_LINE_BYTES = 2**30
 """Bytes of a line after which its end is no longer looked for."""
 
 

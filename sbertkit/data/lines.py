@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.encodings import looks_like
-from sbertkit.data.limits import HOPELESS_BYTES, MAX_TEXT_BYTES, too_long, utf8_bytes
+from sbertkit.data.limits import MAX_LINE_BYTES, MAX_TEXT_BYTES, too_long, utf8_bytes
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.streams import open_bytes, source_name
 from sbertkit.data.text import check_errors, codec_name
@@ -104,9 +104,9 @@ class _Decoding:
 
     def check_end(self, number: int, size: int) -> None:
         """Refuses a line that does not end, be it to skip it."""
-        if size > HOPELESS_BYTES:
+        if size > MAX_LINE_BYTES:
             raise InputError(
-                f"{self.name} line {number}: more than {HOPELESS_BYTES:,} bytes without a line end;"
+                f"{self.name} line {number}: more than {MAX_LINE_BYTES:,} bytes without a line end;"
                 " is it a text file?"
             )
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from sbertkit.data.text import has_surrogates, printable, repair_surrogates
 
-_MOST_BITS = 4_096  # Python refuses to print numbers of more than 4,300 digits
-_DEEPEST = 100  # json.dumps gives up at some hundreds
+_MAX_BITS = 4_096  # Python refuses to print numbers of more than 4,300 digits
+_MAX_DEPTH = 100  # json.dumps gives up at some hundreds
 
 
 class BadRecordError(Exception):
@@ -56,8 +56,8 @@ class Cleaner:
         return dict(self._items(fields, 0))
 
     def _items(self, fields: Mapping[Any, object], depth: int) -> list[tuple[str, Any]]:
-        if depth > _DEEPEST:
-            raise BadRecordError(f"fields nested more than {_DEEPEST} deep")
+        if depth > _MAX_DEPTH:
+            raise BadRecordError(f"fields nested more than {_MAX_DEPTH} deep")
         items = []
         for key, value in fields.items():
             if not isinstance(key, str):
@@ -80,8 +80,8 @@ class Cleaner:
         if isinstance(value, Mapping):
             return dict(self._items(value, depth + 1))
         if isinstance(value, list | tuple | set | frozenset):
-            if depth >= _DEEPEST:
-                raise BadRecordError(f"fields nested more than {_DEEPEST} deep")
+            if depth >= _MAX_DEPTH:
+                raise BadRecordError(f"fields nested more than {_MAX_DEPTH} deep")
             return [self._value(key, item, depth + 1) for item in value]
         return self._foreign(key, value, depth)
 
@@ -115,7 +115,7 @@ def _finite(key: str, value: float) -> float | None:
 
 def _bounded(value: numbers.Integral | int) -> int:
     number = int(value)
-    if number.bit_length() > _MOST_BITS:
+    if number.bit_length() > _MAX_BITS:
         raise BadRecordError("a number has thousands of digits; write it as text")
     return number
 

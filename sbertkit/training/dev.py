@@ -11,7 +11,7 @@ import numpy as np
 
 from sbertkit.arguments import path_text
 from sbertkit.data.distinct import distinct_texts
-from sbertkit.data.named import place_or_path
+from sbertkit.data.named import local_path
 from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder import Encoder
@@ -53,7 +53,7 @@ class DevSet:
             MissingFile: The file does not exist.
         """
         given = path_text(path)
-        place = place_or_path(given)
+        place = local_path(given)
         source = given if Path(place).is_file() or Path(place).is_dir() else "pipe"
         pairs = replace(read_sts(place, prefer=_SPLITS), source=source)
         scores = {pair.score for pair in pairs.pairs}

@@ -294,7 +294,7 @@ def test_a_long_line_where_none_may_be_left_out_is_refused_with_its_size(tmp_pat
 
 
 def test_a_line_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sbertkit.data.lines.HOPELESS_BYTES", 2**21)
+    monkeypatch.setattr("sbertkit.data.lines.MAX_LINE_BYTES", 2**21)
     path = write(tmp_path, b"x" * 2**22)
     for encoding in ("utf-8", "latin-1"):
         with pytest.raises(InputError, match=r"line 1: more than 2,097,152 bytes without a line"):

@@ -328,7 +328,7 @@ def test_a_name_is_a_str() -> None:
 
 def test_every_entry_is_pinned_and_says_where_it_comes_from() -> None:
     assert len({entry.name for entry in NAMED_SETS}) == len(NAMED_SETS)
-    assert len({entry.place for entry in NAMED_SETS}) == len(NAMED_SETS)
+    assert len({entry.path for entry in NAMED_SETS}) == len(NAMED_SETS)
     for entry in NAMED_SETS:
         assert entry.task in ("sts", "retrieval", "nli")
         assert entry.rows

@@ -1,7 +1,7 @@
 """Public data sets by name: what is known of them, where they are, and how to get them."""
 
 from sbertkit.data.named.hub import fetch_named
-from sbertkit.data.named.paths import DATA_FOLDER, find_local, named_data, place_or_path
+from sbertkit.data.named.paths import DATA_FOLDER, find_local, local_path, named_data
 from sbertkit.data.named.sets import NAMED_SETS, HubSource, NamedSet, find_named
 
 __all__ = [
@@ -12,6 +12,6 @@ __all__ = [
     "fetch_named",
     "find_local",
     "find_named",
+    "local_path",
     "named_data",
-    "place_or_path",
 ]

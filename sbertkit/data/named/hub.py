@@ -44,7 +44,7 @@ def fetch_named(named: NamedSet, cache: Path | None) -> Path:
     if source is None:
         raise InputError(
             f"data set '{named.name}' is not on the hub: get it from {named.source} and put it at "
-            f"{named.place} below a folder that SBERTKIT_DATA names"
+            f"{named.path} below a folder that SBERTKIT_DATA names"
         )
     try:
         found = _snapshot(source, cache, local=False)

@@ -13,7 +13,7 @@ DATA_FOLDER = "SBERTKIT_DATA"
 
 def find_local(named: NamedSet) -> Path | None:
     """The file or folder of a set that is here: below `DATA_FOLDER`, or in the hub's cache."""
-    return _laid_out(named) or cached(named, hub_cache())
+    return _in_data_folder(named) or cached(named, hub_cache())
 
 
 def named_data(named: NamedSet) -> Path:
@@ -23,9 +23,9 @@ def named_data(named: NamedSet) -> Path:
         InputError: It is not available, or fetched files are damaged.
         StorageError: It cannot be written.
     """
-    place = _laid_out(named)
-    if place is not None:
-        return place
+    path = _in_data_folder(named)
+    if path is not None:
+        return path
     folder = cached(named, hub_cache())
     if folder is None:
         return fetch_named(named, hub_cache())
@@ -33,8 +33,8 @@ def named_data(named: NamedSet) -> Path:
     return folder
 
 
-def place_or_path(text: str) -> str:
-    """The place of the data set of that name, or the path that was given.
+def local_path(text: str) -> str:
+    """The path of the data set of that name, or the path that was given.
 
     Raises:
         InputError: There is no such file, and the data set of that name is not here yet.
@@ -42,22 +42,22 @@ def place_or_path(text: str) -> str:
     named = next((one for one in NAMED_SETS if one.name == text), None)
     if named is None or Path(text).exists():
         return text
-    place = find_local(named)
-    if place is None:
+    path = find_local(named)
+    if path is None:
         raise InputError(
             f"{text}: no such file or folder, and the data set of that name is not here yet; get "
             f"it with: sbertkit data get {text}"
         )
-    return str(place)
+    return str(path)
 
 
-def _laid_out(named: NamedSet) -> Path | None:
+def _in_data_folder(named: NamedSet) -> Path | None:
     """The file or folder below `DATA_FOLDER`, if it exists."""
     folder = data_folder()
     if folder is None:
         return None
-    places = (folder / f"{named.place}{suffix}" for suffix in ("", ".gz"))
-    return next((place for place in places if place.exists()), None)
+    paths = (folder / f"{named.path}{suffix}" for suffix in ("", ".gz"))
+    return next((path for path in paths if path.exists()), None)
 
 
 def data_folder() -> Path | None:

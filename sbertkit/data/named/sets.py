@@ -43,7 +43,7 @@ class NamedSet:
         title: What it is.
         task: One of `TASKS`.
         rows: How much is in it.
-        place: The file or folder below the folder of local data sets.
+        path: The file or folder below the folder of local data sets.
         licence: That of its texts, as the source states it.
         source: Where it is described.
         cite: Whom to cite.
@@ -55,7 +55,7 @@ class NamedSet:
     title: str
     task: str
     rows: str
-    place: str
+    path: str
     licence: str
     source: str
     cite: str

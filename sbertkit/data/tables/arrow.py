@@ -83,11 +83,13 @@ def _rows(
     names = [one for one in schema.names if one not in without]
     layout = columns.of_header(names, name)
     if not columns.others:
-        names = [names[place] for place in layout.places.values()]
-        places = {field: place for place, field in enumerate(layout.places)}
-        classes = {field: _classes(schema, names[place]) for field, place in places.items()}
+        names = [names[position] for position in layout.positions.values()]
+        positions = {field: position for position, field in enumerate(layout.positions)}
+        classes = {
+            field: _classes(schema, names[position]) for field, position in positions.items()
+        }
         layout = Layout(
-            places, len(names), classes={field: one for field, one in classes.items() if one}
+            positions, len(names), classes={field: one for field, one in classes.items() if one}
         )
     wanted = batches(None if len(names) == len(schema.names) else names)
     for rows in bounded_rows(wanted, limit):

@@ -31,28 +31,28 @@ class Layout:
     """Where the values of the fields are in the cells of a row.
 
     Args:
-        places: Places of the fields, from 0.
+        positions: Positions of the fields, from 0.
         width: How many cells a row has.
-        others: Places of other columns by name.
+        others: Positions of other columns by name.
         more: Whether a row may have more cells.
         classes: See `Row`.
     """
 
     def __init__(
         self,
-        places: Mapping[str, int],
+        positions: Mapping[str, int],
         width: int,
         *,
         others: Mapping[str, int] = _EMPTY,
         more: bool = False,
         classes: Mapping[str, tuple[str, ...]] = _EMPTY,
     ) -> None:
-        self.places = places
+        self.positions = positions
         self.width = width
         self._others = others
         self._more = more
         self._classes = classes
-        self._in_order = tuple(places.items())
+        self._in_order = tuple(positions.items())
 
     def fits(self, count: int) -> bool:
         """Whether a row has that many cells."""
@@ -60,10 +60,10 @@ class Layout:
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
         """The row in the cells of a line."""
-        values = {field: cells[place] for field, place in self._in_order}
+        values = {field: cells[position] for field, position in self._in_order}
         if not self._others:
             return Row(number, values, _EMPTY, self._classes)
-        others = {name: cells[place] for name, place in self._others.items()}
+        others = {name: cells[position] for name, position in self._others.items()}
         return Row(number, values, others, self._classes)
 
 
@@ -99,22 +99,24 @@ class Columns:
             BadRecordError: A duplicate column name.
         """
         known = list(names) if self.exact else [name.strip().lower() for name in names]
-        places: dict[str, int] = {}
+        positions: dict[str, int] = {}
         alone = ((field,) for field in self.aliases if field not in self.paired)
         for fields in (*alone, *([self.paired] if self.paired else [])):
             for chosen in zip(*(self.aliases[field] for field in fields), strict=True):
                 if all(name in known for name in chosen):
-                    places.update(zip(fields, map(known.index, chosen), strict=True))
+                    positions.update(zip(fields, map(known.index, chosen), strict=True))
                     break
-        used = {known[place] for place in places.values()}
+        used = {known[position] for position in positions.values()}
         counted = known if self.others else [name for name in known if name in used]
         if len(set(counted)) < len(counted):
             raise BadRecordError(f"duplicate column name (found {_shown(names)})")
         others = {}
         if self.others:
-            taken = set(places.values())
-            others = {name: place for place, name in enumerate(names) if place not in taken}
-        return Layout(places, len(names), others=others)
+            taken = set(positions.values())
+            others = {
+                name: position for position, name in enumerate(names) if position not in taken
+            }
+        return Layout(positions, len(names), others=others)
 
     def of_header(self, names: Sequence[str], where: str) -> Layout:
         """The layout that the names of a table's columns give.
@@ -131,7 +133,7 @@ class Columns:
         except BadRecordError as error:
             raise InputError(f"{where}: {error.reason}; rename it") from error
         missing = self._missing(layout)
-        if self.either and not any(field in layout.places for field in self.either):
+        if self.either and not any(field in layout.positions for field in self.either):
             missing.append(" or ".join(self.aliases[field][0] for field in self.either))
         if missing:
             raise InputError(
@@ -154,7 +156,7 @@ class Columns:
 
     def _missing(self, layout: Layout) -> list[str]:
         """The best names of needed columns that are missing, quoted; all names of paired ones."""
-        missing = [field for field in self.needed if field not in layout.places]
+        missing = [field for field in self.needed if field not in layout.positions]
         if missing and missing == list(self.paired):
             ranks = zip(*(self.aliases[field] for field in missing), strict=True)
             return [", or ".join(" and ".join(f"'{name}'" for name in rank) for rank in ranks)]

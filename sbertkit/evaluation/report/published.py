@@ -20,7 +20,7 @@ def published_section(
     rows: list[Sequence[object]] = []
     for suite in map(read_suite, suite_names()):
         for one in suite.sets:
-            if path is None or _stem(one.place) != _stem(path):
+            if path is None or _stem(one.path) != _stem(path):
                 continue
             rows += [
                 (f"published: {row.name}", f"{row.scores[one.name]:.2f}", row.source)
