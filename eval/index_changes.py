@@ -18,7 +18,7 @@ from typing import Any
 
 from recording import Figures, alternate, arguments_of, median_ratio, record
 
-from sbertkit import Document, Encoder, SearchIndex
+from sbertkit import BuildOptions, Document, Encoder, SearchIndex
 from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder import encoding
@@ -103,10 +103,14 @@ def search(
     queries = encoder.encode([document.text for document in source.sample(corpus, QUERIES)])
     vectors = encoder.encode([document.text for document in corpus])
     step = -(-len(corpus) // SEGMENTS)
-    cheap, merge_policy.CHEAP = merge_policy.CHEAP, 0  # so that nothing is merged or written anew
+    cheap, merge_policy.CHEAP = merge_policy.CHEAP, 0  # so that nothing is merged or rewritten
     try:
         many = SearchIndex.build(
-            corpus[:step], encoder, place / f"many-{kind}", kind=kind, vectors=vectors[:step]
+            corpus[:step],
+            encoder,
+            place / f"many-{kind}",
+            kind=kind,
+            options=BuildOptions(vectors=vectors[:step]),
         )
         for start in range(step, len(corpus), step):
             many.add(corpus[start : start + step])
@@ -119,7 +123,7 @@ def search(
         encoder,
         place / f"rebuilt-{kind}",
         kind=kind,
-        vectors=vectors[kept],
+        options=BuildOptions(vectors=vectors[kept]),
     )
 
     def latency(index: SearchIndex) -> Callable[[], float]:

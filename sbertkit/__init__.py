@@ -49,16 +49,13 @@ if TYPE_CHECKING:
         run_suite,
     )
     from sbertkit.retrieval import (
+        BuildOptions,
         Changes,
         Hit,
         IndexInfo,
         Problem,
         Repair,
         SearchIndex,
-        dump_index,
-        index_info,
-        repair_index,
-        verify_index,
     )
     from sbertkit.training import (
         ClassifiedPair,
@@ -72,6 +69,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "BuildOptions": "retrieval",
     "Changes": "retrieval",
     "ClassifiedPair": "training",
     "Comparison": "evaluation",
@@ -111,7 +109,6 @@ _MODULE_OF = {
     "compare_results": "evaluation",
     "compare_runs": "evaluation",
     "diagnose": "evaluation",
-    "dump_index": "retrieval",
     "encode_corpus": "encoder",
     "evaluate_index": "evaluation",
     "evaluate_isotropy": "evaluation",
@@ -119,15 +116,13 @@ _MODULE_OF = {
     "evaluate_retrieval": "evaluation",
     "evaluate_run": "evaluation",
     "evaluate_sts": "evaluation",
-    "index_info": "retrieval",
     "read_suite": "evaluation",
-    "repair_index": "retrieval",
     "run_suite": "evaluation",
     "train_nli": "training",
-    "verify_index": "retrieval",
 }
 
 __all__ = [
+    "BuildOptions",
     "Changes",
     "ClassifiedPair",
     "Comparison",
@@ -167,7 +162,6 @@ __all__ = [
     "compare_results",
     "compare_runs",
     "diagnose",
-    "dump_index",
     "encode_corpus",
     "evaluate_index",
     "evaluate_isotropy",
@@ -175,12 +169,9 @@ __all__ = [
     "evaluate_retrieval",
     "evaluate_run",
     "evaluate_sts",
-    "index_info",
     "read_suite",
-    "repair_index",
     "run_suite",
     "train_nli",
-    "verify_index",
 ]
 
 

@@ -18,12 +18,12 @@ Change = Callable[[str], None]
 
 
 def _change_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds what add and upsert take; the command gets `change`, which does what a mode names."""
+    """Adds the arguments of add and upsert; the command gets `change`, which applies a mode."""
 
     @click.argument("directory", metavar="DIR")
     @click.argument("corpus")
     @click.option(
-        "--model", metavar="MODEL", help="By default, the one that the index carries or names."
+        "--model", metavar="MODEL", help="By default, the one that the index bundles or names."
     )
     @device_option
     @trust_option
@@ -84,7 +84,7 @@ def add(change: Change) -> None:
 def upsert(change: Change) -> None:
     """Add the documents of CORPUS to the index DIR, or replace those with the same ids.
 
-    What is there already just as it is given stays and is not encoded again.
+    Documents that are stored exactly as given are left unchanged and not encoded again.
 
     \b
     Example:
@@ -96,11 +96,11 @@ def upsert(change: Change) -> None:
 @click.command()
 @click.argument("directory", metavar="DIR")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--missing-ok", is_flag=True, help="Pass over ids that are not in the index.")
+@click.option("--missing-ok", is_flag=True, help="Ignore ids that are not in the index.")
 def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
     """Delete the documents with these IDs from the index DIR; all of them, or none.
 
-    - reads ids, one a line, from standard input. No model is loaded.
+    - reads ids, one per line, from standard input. No model is loaded.
 
     \b
     Example:
@@ -114,7 +114,7 @@ def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
 
 
 def print_changes(changes: "Changes", directory: str) -> None:
-    """Says what a change did."""
+    """Prints what a change did."""
     parts = [
         f"{count:,} {name}"
         for name, count in (

@@ -16,6 +16,7 @@ from sbertkit.cli.options import (
     resume_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
 from sbertkit.progress import say
 
 if TYPE_CHECKING:
@@ -28,36 +29,35 @@ if TYPE_CHECKING:
 @encoder_options
 @click.option(
     "--kind",
-    type=click.Choice(("auto", "flat", "hnsw", "ivf")),
+    type=click.Choice(("auto", *KINDS)),
     default="auto",
     show_default=True,
-    help="auto: flat up to 50,000 documents, then hnsw.",
+    help=f"auto: flat up to {AUTO_FLAT_LIMIT:,} documents, then hnsw.",
 )
 @click.option(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.95,
     show_default=True,
-    help="Recall@10 that is wanted; kept with the index.",
+    help="Recall@10 that is wanted; stored with the index.",
 )
 @click.option(
     "--with-encoder/--without-encoder",
     default=None,
-    help="Put the encoder into DIR, so that a search needs neither the model nor torch.  "
-    "[default: with it, where it can be exported]",
+    help="Bundle the encoder into DIR, so that a search needs neither the model nor torch.  "
+    "[default: with it, if it can be exported]",
 )
 @click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
 @click.option(
     "--vectors",
     metavar="FILE",
-    help="Vectors that exist already: .npy in the order of the documents, or .parquet with columns "
-    "id and vector. Nothing is encoded but a few texts to compare.",
+    help="Given vectors: .npy in the order of the documents, or .parquet with columns id and "
+    "vector. Only a few texts are encoded, to compare.",
 )
 @click.option(
     "--update",
     is_flag=True,
-    help="Bring the index that is there up to date: encode what is new or changed, delete what is "
-    "gone.",
+    help="Update the existing index: encode new and changed documents, delete missing ones.",
 )
 @read_options
 @resume_option
@@ -78,9 +78,9 @@ def index(
 ) -> None:
     """Build a search index over CORPUS.
 
-    CORPUS is text (one document a line), JSONL, TSV (id, tab, text), CSV or Parquet, each also
-    gzipped, a BEIR folder, a folder of .txt and .md files, or - for standard input. An index that
-    is there already is replaced in one step, or with --update brought up to date.
+    CORPUS is text (one document per line), JSONL, TSV (id, tab, text), CSV or Parquet, each also
+    gzipped, a BEIR folder, a folder of .txt and .md files, or - for standard input. An existing
+    index is replaced in one step, or updated with --update.
 
     \b
     Example:
@@ -90,7 +90,7 @@ def index(
     """
     from rich.filesize import decimal
 
-    from sbertkit.retrieval import SearchIndex, default_index_path
+    from sbertkit.retrieval import BuildOptions, SearchIndex, default_index_path
     from sbertkit.retrieval.manifest import is_index
 
     if output is None and corpus == "-":
@@ -107,12 +107,11 @@ def index(
         path,
         kind=kind,
         recall=recall,
-        clusters=clusters,
         read=read,
-        progress=not quiet,
         with_encoder=with_encoder,
         resume=resume,
-        vectors=vectors,
+        progress=not quiet,
+        options=BuildOptions(clusters, vectors),
     ) as built:
         facts = built.info()
     size = decimal(facts.bytes - facts.encoder_bytes)
@@ -126,20 +125,20 @@ def index(
 def _update(
     path: str, corpus: str, load_given: LoadEncoder, read: "ReadOptions", quiet: bool
 ) -> None:
-    """Brings an index up to date with the encoder it names, or the one that options name."""
+    """Updates an index with the encoder it names, or the one that options name."""
     from sbertkit.retrieval import change_documents
     from sbertkit.retrieval.manifest import read_manifest
     from sbertkit.retrieval.opening import check_encoder, load_encoder
 
     given = given_options(click.get_current_context())
-    settled = sorted(given & {"kind", "recall", "clusters", "with_encoder"})
-    if settled:
+    fixed = sorted(given & {"kind", "recall", "clusters", "with_encoder"})
+    if fixed:
         raise click.UsageError(
-            f"--update keeps what the index was built with: leave --{settled[0]} out, or build it "
-            "anew without --update"
+            f"--update keeps what the index was built with: leave --{fixed[0]} out, or rebuild it "
+            "without --update"
         )
     named = given & {"model", "pooling", "max_tokens", "precision", "backend", "device"}
-    loaded = load_given() if named else None  # and compared also where nothing is to be encoded
+    loaded = load_given() if named else None  # and compared even if nothing is to be encoded
     if loaded is not None:
         check_encoder(Path(path).absolute(), read_manifest(Path(path)).encoder, loaded)
     changes = change_documents(
@@ -163,7 +162,7 @@ def _update(
     show_default=True,
 )
 def info(directory: str, output_format: str) -> None:
-    """Say what the index DIR holds.
+    """Describe the index DIR.
 
     \b
     Example:
@@ -176,9 +175,9 @@ def info(directory: str, output_format: str) -> None:
         print_json(facts)
     else:
         names = {
-            "recall": "recall wanted",
+            "recall": "requested recall",
             "deleted": "deleted, not compacted",
-            "encoder_bytes": "bytes of the encoder inside",
+            "encoder_bytes": "bytes of the bundled encoder",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
 

@@ -8,11 +8,10 @@ from sbertkit.cli.output import print_line
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@quiet_option
-def compact(directory: str, quiet: bool) -> None:
-    """Write the index DIR anew as one segment, without what was deleted.
+def compact(directory: str) -> None:
+    """Rewrite the index DIR as one segment without the deleted documents.
 
-    Nothing is encoded, no model is loaded. Searches go on meanwhile.
+    Nothing is encoded and no model is loaded. Searches continue meanwhile.
 
     \b
     Example:
@@ -23,7 +22,7 @@ def compact(directory: str, quiet: bool) -> None:
     from sbertkit.retrieval import compact_index, index_info
 
     before = index_info(directory)
-    changes = compact_index(directory, progress=not quiet)
+    changes = compact_index(directory)
     after = index_info(directory)
     segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
     print_line(
@@ -37,9 +36,9 @@ def compact(directory: str, quiet: bool) -> None:
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@click.option("--model", metavar="MODEL", help="Where the model is, if not where the index says.")
+@click.option("--model", metavar="MODEL", help="Where the model is now, if it was moved.")
 @click.option(
-    "--accept-loss", is_flag=True, help="Go on without what cannot be saved, which is listed."
+    "--accept-loss", is_flag=True, help="Continue without data that cannot be recovered (listed)."
 )
 @device_option
 @trust_option
@@ -52,25 +51,27 @@ def repair(
     trust_remote_code: bool,
     quiet: bool,
 ) -> None:
-    """Make the damaged index DIR whole again, from what is whole in it.
+    """Repair the damaged index DIR from its intact files.
 
-    Vector indexes are built anew from the stored vectors; vectors from the stored texts, by the
-    model that built the index. Lost texts cannot be saved: they are told, and nothing is changed
-    without --accept-loss.
+    Vector indexes are rebuilt from the stored vectors; vectors from the stored texts, by the model
+    that built the index. Texts cannot be recovered: damaged ones are reported, and nothing is
+    changed without --accept-loss.
 
     \b
     Example:
       sbertkit repair indexes/articles
     """
-    from sbertkit.retrieval import EncoderOptions, index_info, repair_index
+    from sbertkit.retrieval import index_info, repair_index
 
     done = repair_index(
         directory,
-        EncoderOptions(model, device, trust_remote_code),
         accept_loss=accept_loss,
+        model=model,
+        device=device,
+        trust_remote_code=trust_remote_code,
         progress=not quiet,
     )
-    for problem in done.mended:
+    for problem in done.repaired:
         print_line(f"{problem.file}: {problem.reason}")
     for problem in done.lost:
         print_line(f"lost: {problem.file}: {problem.reason}")
@@ -78,18 +79,18 @@ def repair(
         print_line(f"kept: {problem.file}: {problem.reason}")
     if done.lost:
         left = index_info(directory).documents
-        print_line(f"{left:,} documents are left in {directory}")
+        print_line(f"{left:,} documents remain in {directory}")
     if not done:
         print_line("nothing to repair")
 
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@click.option("-o", "--output", required=True, metavar="OUT", help="A name in .parquet or .faiss.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="NAME.parquet or NAME.faiss.")
 def dump(directory: str, output: str) -> None:
-    """Write documents and vectors of the index DIR to a file that other programs read.
+    """Write documents and vectors of the index DIR to a file for other programs.
 
-    NAME.parquet has columns id, text, metadata (JSON) and vector; index takes it back with
+    NAME.parquet has columns id, text, metadata (JSON) and vector; index reads it back with
     --vectors. NAME.faiss is a flat inner-product index, beside which NAME.ids.json lists the ids.
 
     \b

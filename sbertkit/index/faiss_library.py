@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from sbertkit.errors import MissingDependency
@@ -10,7 +9,7 @@ from sbertkit.errors import MissingDependency
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu")
 
 
-@cache  # to ask what is installed takes longer than to search a small segment
+@cache  # looking up what is installed takes longer than searching a small segment
 def load_faiss() -> Any:
     """The faiss module.
 
@@ -30,14 +29,16 @@ def load_faiss() -> Any:
             'the index needs faiss: pip install "sbertkit[cpu]" (or "sbertkit[gpu]")'
         ) from error
     if hasattr(os, "register_at_fork"):
-        # Forked processes search with one thread: those of OpenMP end in a fork, unnoticed.
+        # Forked processes search with one thread: OpenMP's threads do not survive a fork.
         os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
     return faiss
 
 
 def _is_installed(name: str) -> bool:
+    from importlib import metadata  # here, since the command line imports this module for its help
+
     try:
-        distribution(name)
-    except PackageNotFoundError:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
         return False
     return True

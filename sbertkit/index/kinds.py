@@ -1,34 +1,31 @@
-"""The kinds of vector index: what builds each, and how its candidates are drawn.
+"""The kinds of vector index: the settings of each, what builds it, and how it is searched.
 
-A kind is one entry of `KINDS`. What it finds are candidates only: a segment scores them again from
-the stored vectors, so that every kind gives the same exact scores.
+A kind is a class in `KINDS`. What it finds are candidates only: a segment scores them again from
+the stored vectors, so that every kind gives the same exact scores. Importing this module loads
+neither faiss nor NumPy.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, fields
 from io import BufferedReader
 from math import isqrt
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
+import msgspec
 
 from sbertkit.arguments import whole_number
-from sbertkit.arrays import Vectors
-from sbertkit.errors import DamagedIndex, InputError, InputTypeError
-from sbertkit.files import open_regular
-from sbertkit.index.faiss_layout import walk_hnsw, walk_ivf
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.index.faiss_layout import expect, read_bytes, read_count, read_header, skip
 from sbertkit.index.faiss_library import load_faiss
-from sbertkit.storage import storage_errors
 
-Rows = npt.NDArray[np.int64]
-Parameters = Mapping[str, int]
+if TYPE_CHECKING:
+    from sbertkit.arrays import Vectors
 
 AUTO_FLAT_LIMIT = 50_000
 """Documents up to which `auto` searches exhaustively."""
 
-_ADD_ROWS = 16_384
+Setting = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
 _TRAINING_ROWS = 100_000
 _POINTS_PER_CLUSTER = 39
 """Vectors that a cluster should have at least, after the k-means of faiss."""
@@ -36,90 +33,156 @@ _POINTS_PER_CLUSTER = 39
 
 @dataclass(frozen=True, slots=True)
 class IndexKind:
-    """A kind of index.
+    """A kind of index; the fields of its dataclass are its settings.
 
     Attributes:
         name: Its name.
-        parameters: From the number of vectors and of clusters asked for to the settings to build
-            and search with.
-        build: An empty, trained faiss index for vectors under those settings; ``None`` for a kind
-            that searches the stored vectors themselves.
-        search: The faiss search parameters for `k` results; made anew for each search, since
-            threads share the index.
-        walk: Refuses a faiss file that `build` would not give for so many vectors of this size.
+        has_file: Whether it has a faiss index; otherwise the stored vectors are searched.
     """
 
-    name: str
-    parameters: Callable[[int, int | None], dict[str, int]]
-    build: Callable[[Vectors, Parameters], Any] | None = None
-    search: Callable[[Parameters, int], Any] | None = None
-    walk: Callable[[BufferedReader, int, int], None] | None = None
+    name: ClassVar[str]
+    has_file: ClassVar[bool] = True
 
-    @property
-    def settings(self) -> frozenset[str]:
+    @classmethod
+    def settings(cls) -> set[str]:
         """The names of its settings."""
-        return frozenset(self.parameters(1, None))
+        return {field.name for field in fields(cls)}
+
+    @classmethod
+    def for_count(cls, count: int, clusters: int | None = None) -> Self:
+        """The settings for so many vectors, and clusters if the kind has them."""
+        del count, clusters
+        return cls()
+
+    def build(self, vectors: "Vectors") -> Any:
+        """An empty faiss index, trained for these vectors."""
+        raise NotImplementedError
+
+    def search_parameters(self, k: int) -> Any:
+        """The faiss search parameters for `k` results; new for each search, as threads share it."""
+        raise NotImplementedError
+
+    def check_file(self, file: BufferedReader, rows: int, dim: int) -> None:
+        """Refuses a faiss file that `build` would not give for so many vectors of this size.
+
+        Raises:
+            ValueError: It is something else, or truncated.
+        """
+        raise NotImplementedError
 
 
-def _flat_parameters(_count: int, _clusters: int | None) -> dict[str, int]:
-    return {}
+@dataclass(frozen=True, slots=True)
+class Flat(IndexKind):
+    """Exhaustive search of the stored vectors."""
+
+    name: ClassVar[str] = "flat"
+    has_file: ClassVar[bool] = False
 
 
-def _hnsw_parameters(_count: int, _clusters: int | None) -> dict[str, int]:
-    return {"links": 32, "ef_construction": 100, "ef_search": 64}
+@dataclass(frozen=True, slots=True)
+class Hnsw(IndexKind):
+    """A graph of links (HNSW) over vectors in 8 bits per number.
+
+    Attributes:
+        links: Links per vector and level.
+        ef_construction: Candidates per vector when it is added.
+        ef_search: Candidates per query, at least.
+    """
+
+    name: ClassVar[str] = "hnsw"
+    links: Setting = 32
+    ef_construction: Setting = 100
+    ef_search: Setting = 64
+
+    def build(self, vectors: "Vectors") -> Any:
+        """See `IndexKind`."""
+        faiss = load_faiss()
+        bits, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexHNSWSQ(vectors.shape[1], bits, self.links, metric)
+        index.hnsw.efConstruction = self.ef_construction
+        index.train(_training_rows(vectors, _TRAINING_ROWS))
+        return index
+
+    def search_parameters(self, k: int) -> Any:
+        """See `IndexKind`."""
+        return load_faiss().SearchParametersHNSW(efSearch=max(self.ef_search, 2 * k))
+
+    def check_file(self, file: BufferedReader, rows: int, dim: int) -> None:
+        """See `IndexKind`."""
+        read_header(file, b"IHNs", rows, dim)
+        for width in (8, 4, 4, 8, 4):  # bytes per number of the arrays of links
+            skip(file, read_count(file) * width)
+        skip(file, 5 * 4)
+        read_header(file, b"IxSQ", rows, dim)
+        quantizer = struct.Struct("<iifQQ")
+        *_, size, code = quantizer.unpack(read_bytes(file, quantizer.size))
+        expect("vectors of size", (dim, dim), (size, code))
+        skip(file, read_count(file) * 4)
+        expect("bytes of vectors", rows * dim, read_count(file))
+        skip(file, rows * dim)
 
 
-def _build_hnsw(vectors: Vectors, parameters: Parameters) -> Any:
-    faiss = load_faiss()
-    index = faiss.IndexHNSWSQ(
-        vectors.shape[1],
-        faiss.ScalarQuantizer.QT_8bit,
-        parameters["links"],
-        faiss.METRIC_INNER_PRODUCT,
-    )
-    index.hnsw.efConstruction = parameters["ef_construction"]
-    index.train(_sample(vectors, _TRAINING_ROWS))
-    return index
+@dataclass(frozen=True, slots=True)
+class Ivf(IndexKind):
+    """Clusters of whole vectors, of which a query searches the nearest.
+
+    Attributes:
+        clusters: Number of clusters.
+        probes: Clusters that a query searches.
+    """
+
+    name: ClassVar[str] = "ivf"
+    clusters: Setting
+    probes: Setting
+
+    @classmethod
+    def for_count(cls, count: int, clusters: int | None = None) -> Self:
+        """See `IndexKind`."""
+        if clusters is None:
+            clusters = max(1, min(4 * isqrt(count), count // _POINTS_PER_CLUSTER))
+        return cls(clusters, probes=min(clusters, max(8, clusters // 16)))
+
+    def build(self, vectors: "Vectors") -> Any:
+        """See `IndexKind`."""
+        faiss = load_faiss()
+        dim, metric = vectors.shape[1], faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, self.clusters, metric)
+        # How few vectors a cluster may have is for the caller to decide, not for faiss to warn of.
+        index.cp.min_points_per_centroid = 1
+        index.train(_training_rows(vectors, max(_TRAINING_ROWS, 64 * self.clusters)))
+        return index
+
+    def search_parameters(self, k: int) -> Any:
+        """See `IndexKind`."""
+        del k
+        return load_faiss().SearchParametersIVF(nprobe=self.probes)
+
+    def check_file(self, file: BufferedReader, rows: int, dim: int) -> None:
+        """See `IndexKind`."""
+        read_header(file, b"IwFl", rows, dim)
+        clusters = read_count(file)
+        read_count(file)
+        read_header(file, b"IxFI", clusters, dim)
+        expect("numbers of the centroids", clusters * dim, read_count(file))
+        skip(file, clusters * dim * 4)
+        expect("direct map", bytes(9), read_bytes(file, 9))
+        expect("type of lists", b"ilar", read_bytes(file, 4))
+        expect("lists", clusters, read_count(file))
+        expect("bytes per vector", dim * 4, read_count(file))
+        # The lengths of all lists, or number and length of each list that is not empty.
+        step = {b"full": 1, b"sprs": 2}.get(read_bytes(file, 4), 0)
+        if not step:
+            raise ValueError("expected lengths of lists")
+        numbers = [number for (number,) in struct.iter_unpack("<Q", _counted(file))]
+        expect("vectors in all lists", rows, sum(numbers[step - 1 :: step]))
+        skip(file, rows * (dim * 4 + 8))
 
 
-def _search_hnsw(parameters: Parameters, k: int) -> Any:
-    return load_faiss().SearchParametersHNSW(efSearch=max(parameters["ef_search"], 2 * k))
-
-
-def _ivf_parameters(count: int, clusters: int | None) -> dict[str, int]:
-    if clusters is None:
-        clusters = max(1, min(4 * isqrt(count), count // _POINTS_PER_CLUSTER))
-    return {"clusters": clusters, "probes": min(clusters, max(8, clusters // 16))}
-
-
-def _build_ivf(vectors: Vectors, parameters: Parameters) -> Any:
-    faiss = load_faiss()
-    dim = vectors.shape[1]
-    index = faiss.IndexIVFFlat(
-        faiss.IndexFlatIP(dim), dim, parameters["clusters"], faiss.METRIC_INNER_PRODUCT
-    )
-    # How few vectors a cluster may have is for the caller to say, not for faiss on the terminal.
-    index.cp.min_points_per_centroid = 1
-    index.train(_sample(vectors, max(_TRAINING_ROWS, 64 * parameters["clusters"])))
-    return index
-
-
-def _search_ivf(parameters: Parameters, _k: int) -> Any:
-    return load_faiss().SearchParametersIVF(nprobe=parameters["probes"])
-
-
-KINDS: dict[str, IndexKind] = {
-    kind.name: kind
-    for kind in (
-        IndexKind("flat", _flat_parameters),
-        IndexKind("hnsw", _hnsw_parameters, _build_hnsw, _search_hnsw, walk_hnsw),
-        IndexKind("ivf", _ivf_parameters, _build_ivf, _search_ivf, walk_ivf),
-    )
-}
+KINDS: dict[str, type[IndexKind]] = {kind.name: kind for kind in (Flat, Hnsw, Ivf)}
 
 
 def choose_kind(kind: str, count: int, clusters: int | None = None) -> IndexKind:
-    """The kind of that name, or the one that `auto` stands for with `count` vectors.
+    """The kind of that name, or the one that `auto` stands for, with settings for `count` vectors.
 
     Raises:
         InputError: An unknown kind, clusters for a kind that has none, or more clusters than
@@ -127,19 +190,19 @@ def choose_kind(kind: str, count: int, clusters: int | None = None) -> IndexKind
     """
     check_kind(kind, clusters)
     if kind == "auto":
-        by_size = "flat" if count <= AUTO_FLAT_LIMIT else "hnsw"
-        kind = by_size if clusters is None else "ivf"
+        by_size = Flat if count <= AUTO_FLAT_LIMIT else Hnsw
+        kind = by_size.name if clusters is None else _clustered()[0]
     if clusters is not None and clusters > count:
         works = max(1, count // _POINTS_PER_CLUSTER)
         raise InputError(
             f"{clusters} clusters were asked for, but there are only {count} documents; "
             f"choose at most {count}, for instance {works}"
         )
-    return KINDS[kind]
+    return KINDS[kind].for_count(count, clusters)
 
 
 def check_kind(kind: str, clusters: int | None) -> None:
-    """Refuses what is wrong whatever the number of vectors.
+    """Refuses what is wrong for any number of vectors.
 
     Raises:
         InputError: An unknown kind, or clusters for a kind that has none.
@@ -152,54 +215,25 @@ def check_kind(kind: str, clusters: int | None) -> None:
     if clusters is None:
         return
     whole_number("clusters", clusters)
-    if kind not in ("auto", "ivf"):
-        raise InputError(f"kind {kind!r} has no clusters; leave them out or choose kind 'ivf'")
+    if kind not in ("auto", *_clustered()):
+        better = " or ".join(map(repr, _clustered()))
+        raise InputError(f"kind {kind!r} has no clusters; leave them out or choose kind {better}")
 
 
-def write_index(kind: IndexKind, vectors: Vectors, parameters: Parameters, path: Path) -> None:
-    """Builds the kind's faiss index over all vectors and writes it.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
-    if kind.build is None:
-        return
-    index = kind.build(vectors, parameters)
-    for start in range(0, len(vectors), _ADD_ROWS):
-        index.add(np.ascontiguousarray(vectors[start : start + _ADD_ROWS]))
-    faiss = load_faiss()
-    # Through a Python file: faiss's own says nothing when the last bytes do not fit on the disk,
-    # and takes no path that is not UTF-8.
-    with storage_errors(path), path.open("wb") as file:
-        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))
+def _clustered() -> list[str]:
+    """The names of the kinds with clusters."""
+    return [name for name, kind in KINDS.items() if "clusters" in kind.settings()]
 
 
-def read_index(kind: IndexKind, path: Path, rows: int, dim: int) -> Any:
-    """The faiss index of a file whose hash has been checked; ``None`` for a kind without one.
-
-    Args:
-        kind: The kind.
-        path: The file.
-        rows: How many vectors it must hold.
-        dim: Their size.
-
-    Raises:
-        DamagedIndex: It is not what the kind is written as, or faiss does not accept it.
-    """
-    if kind.walk is None:
-        return None
-    faiss = load_faiss()
-    try:
-        with open_regular(path) as file:
-            kind.walk(file, rows, dim)
-            file.seek(0)
-            return faiss.read_index(faiss.PyCallbackIOReader(file.read))
-    except (RuntimeError, MemoryError, ValueError) as error:
-        raise DamagedIndex(f"{path} is no faiss index: {' '.join(str(error).split())}") from error
+def _counted(file: BufferedReader) -> bytes:
+    """The bytes of an array of 64-bit numbers, whose count comes first."""
+    return read_bytes(file, read_count(file) * 8)
 
 
-def _sample(vectors: Vectors, count: int) -> Vectors:
+def _training_rows(vectors: "Vectors", count: int) -> "Vectors":
     """At most `count` of the vectors, the same ones every time."""
+    import numpy as np
+
     if len(vectors) <= count:
         return np.ascontiguousarray(vectors)
     rows = np.random.default_rng(0).choice(len(vectors), size=count, replace=False)

@@ -1,4 +1,4 @@
-"""The rows of a segment that are not deleted, and the search among them alone."""
+"""The rows of a segment that are not deleted, and the search among them."""
 
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 class LiveRows:
-    """Which rows of a segment may be found; safe to share between threads.
+    """Which rows of a segment are not deleted; safe to share between threads.
 
     Attributes:
-        mask: Whether each row is live, (n,).
-        count: How many are.
+        mask: Whether each row is live (not deleted), (n,).
+        count: Number of live rows.
     """
 
     def __init__(self, mask: Mask) -> None:
@@ -26,7 +26,7 @@ class LiveRows:
 
     @cached_property
     def selector(self) -> Any:
-        """The same for faiss."""
+        """The live rows as a selector for faiss."""
         return load_faiss().IDSelectorBitmap(np.packbits(self.mask, bitorder="little"))
 
     def nearest(self, queries: Vectors, vectors: Vectors, wanted: int) -> npt.NDArray[np.int64]:

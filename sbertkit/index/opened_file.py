@@ -1,4 +1,4 @@
-"""Files that are read while an index is open, and what tells that they were overwritten."""
+"""Files that are read while an index is open, and the check that none was overwritten."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ class _State(NamedTuple):
 
 
 class OpenedFile:
-    """A file that stays open or memory-mapped, and whose content must not change meanwhile.
+    """A file that stays open or memory-mapped, and whose content must not change.
 
     Attributes:
         path: Its path.
@@ -30,7 +30,7 @@ class OpenedFile:
         self._state = _State.of(status)
 
     def is_in_place(self) -> bool:
-        """Whether its path still leads to it."""
+        """Whether its path still names it."""
         now = self._now()
         return now is not None and now[:2] == self._state[:2]
 
@@ -38,14 +38,13 @@ class OpenedFile:
         """Refuses a file that was overwritten; one that was removed or replaced stays readable.
 
         Raises:
-            DamagedIndex: Its size or its time of modification is another.
+            DamagedIndex: Its size or modification time has changed.
         """
         now = self._now()
         if now is not None and now != self._state and now[:2] == self._state[:2]:
             raise DamagedIndex(
                 f"{self.path} was overwritten while the index was open; open it again, and if it "
-                "is damaged then, restore it from a backup or save what can be with: sbertkit "
-                "repair"
+                "is damaged then, restore it from a backup or run: sbertkit repair"
             )
 
     def _now(self) -> _State | None:

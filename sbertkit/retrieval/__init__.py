@@ -1,16 +1,17 @@
 """The search index: an encoder, vector segments and documents in one durable folder."""
 
+from sbertkit.retrieval.build import BuildOptions
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.default_path import default_index_path
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.inspection import index_info, verify_index
-from sbertkit.retrieval.repair import EncoderOptions, repair_index
+from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem, Repair
 from sbertkit.retrieval.search_index import SearchIndex
 
 __all__ = [
+    "BuildOptions",
     "Changes",
-    "EncoderOptions",
     "Hit",
     "IndexInfo",
     "Problem",

@@ -1,4 +1,4 @@
-"""The encoder that an index carries as a graph, so that a query needs neither torch nor more."""
+"""The encoder that is bundled with an index as an ONNX model, so that queries need no torch."""
 
 import logging
 import shutil
@@ -18,18 +18,19 @@ _REMEDY = "restore it from a backup or build the index again"
 def bundle_encoder(
     encoder: Encoder, root: Path, name: str, *, required: bool = False
 ) -> ExportEntry | None:
-    """Copies the export of an encoder into an index folder; ``None`` where it has none.
+    """Copies the export of an encoder into an index folder; ``None`` if it has none.
 
     Args:
         encoder: The encoder that builds the index.
         root: The index folder.
-        name: Of the new folder below ``encoder/``.
-        required: Whether to refuse an encoder that cannot be exported, not to warn of it.
+        name: The name of the new folder in ``encoder/``.
+        required: Whether an encoder that cannot be exported is refused; otherwise a warning is
+            logged.
 
     Raises:
         InputError: It cannot be exported.
-        MissingDependency: Not without a library that is missing.
-        StorageError: There is no place to put it.
+        MissingDependency: A library is missing for it.
+        StorageError: It cannot be written.
     """
     try:
         source = encoder.export_folder()
@@ -40,15 +41,15 @@ def bundle_encoder(
         return None
     folder = root / ENCODER_FOLDER / name
     folder.mkdir(parents=True)
-    for file in EXPORT_FILES:  # one by one, for each a mode as the umask has it
+    for file in EXPORT_FILES:  # one by one, so that their modes follow the umask
         shutil.copyfile(source / file, folder / file)
     return ExportEntry(name, tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir())))
 
 
 def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
-    """The encoder that an index carries, whose files have been checked; ``None`` without one.
+    """The bundled encoder of an index, whose files have been checked; ``None`` if it has none.
 
-    ``None``, too, where there is no onnxruntime, or one that cannot run the graph.
+    ``None``, too, without an onnxruntime that can run it.
 
     Raises:
         DamagedIndex: It gives vectors of another size.
@@ -57,12 +58,12 @@ def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
     if exported is None or find_spec("onnxruntime") is None:
         return None
     folder = root / ENCODER_FOLDER / exported.id
-    # The manifest's hashes do for the files it lists; beside others, all is looked at once more.
-    alone = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
+    # The manifest's hashes cover the files it lists; if there are others, all are checked again.
+    only_listed = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
     try:
-        encoder = Encoder.load_export(LoadOptions(model=str(folder)), hashed=alone)
+        encoder = Encoder.load_export(LoadOptions(model=str(folder)), hashed=only_listed)
     except (InputError, MissingDependency) as error:
-        logger.warning("the encoder in the index is not used: %s", error)
+        logger.warning("the bundled encoder is not used: %s", error)
         return None
     if encoder.dim != manifest.encoder.dim:
         raise DamagedIndex(

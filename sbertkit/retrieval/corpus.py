@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sbertkit.data import (
@@ -15,6 +16,8 @@ from sbertkit.data import (
 )
 from sbertkit.data.streams import STDIN, source_name
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.progress import track
+from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.storage import caller_items
 
 logger = logging.getLogger(__name__)
@@ -23,16 +26,16 @@ Corpus = str | os.PathLike[str] | Iterable[Document | Mapping[str, Any] | tuple[
 
 
 class CorpusReader:
-    """Draws the documents of a corpus and says afterwards what was met.
+    """Reads the documents of a corpus and logs what it has left out.
 
     Attributes:
-        name: What messages call the corpus.
+        name: Its name in messages.
         unit: What messages count in it: ``line`` or ``row``.
-        path: Where it lies, absolute and as it was named; ``None`` for what lies nowhere.
+        path: Its absolute path, links not followed; ``None`` if it has none.
         documents: The documents, each once.
 
     Raises:
-        InputError: The corpus is refused, here or while it is drawn.
+        InputError: The corpus is refused, here or while it is read.
         InputTypeError: It is neither a path nor iterable.
     """
 
@@ -58,27 +61,39 @@ class CorpusReader:
 
     @property
     def blank_rows(self) -> Sequence[int]:
-        """Places of the blank documents, which are left out, among all that were drawn."""
+        """Row numbers of the blank documents, which are left out, among all that were read."""
         return self._report.blank_rows
 
     @property
     def named(self) -> bool:
-        """Whether the corpus is a path or standard input, which nobody names who wants nothing."""
+        """Whether the corpus is a path or standard input; it is then an error if it is empty."""
         return self.unit == "line"
 
-    def stands_twice(self, document_id: str, first: int, second: int) -> InputError:
-        """The refusal of an id that stands in two places."""
+    def stage(self, database: Path, documents: Iterable[SourcedDocument], *, progress: bool) -> int:
+        """Stores documents in a new database; gives their number and logs what was left out.
+
+        Args:
+            database: The file.
+            documents: Those of the corpus, or some of them.
+            progress: Whether progress is shown on standard error.
+
+        Raises:
+            InputError: The corpus is refused, or has a duplicate id.
+        """
+        with track("reading", None, shown=progress) as advance:
+            count = stage_documents(database, documents, self.duplicate_error, advance)
+        for message in self._report.warnings():
+            logger.warning("%s: %s", self.name, message)
+        return count
+
+    def duplicate_error(self, document_id: str, first: int, second: int) -> InputError:
+        """The error for an id on two lines or rows."""
         return InputError(
-            f"{self.name}: id {document_id!r} stands on {self.unit}s {first} and {second}; "
+            f"{self.name}: duplicate id {document_id!r} on {self.unit}s {first} and {second}; "
             "every document needs an id of its own"
         )
 
-    def warn(self) -> None:
-        """Says what was met, once all documents have been drawn."""
-        for message in self._report.warnings():
-            logger.warning("%s: %s", self.name, message)
-
     def empty_corpus_error(self) -> InputError:
-        """The refusal of a corpus without documents."""
+        """The error for a corpus without documents."""
         left_out = "; ".join(self._report.warnings()) or "it is empty"
         return InputError(f"{self.name} has no documents to index ({left_out})")

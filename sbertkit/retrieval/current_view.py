@@ -1,4 +1,4 @@
-"""The view of an index that searches start from, and its end when the index is closed."""
+"""The view of an index that new searches use, until the index is closed."""
 
 import os
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from sbertkit.retrieval.view import View
 class CurrentView:
     """A view that can be replaced and closed while threads search.
 
-    Searches that run go on with the view that they have; the last one to end after `close` frees
-    the files.
+    Running searches keep the view that they have; after `close`, the last one to end closes the
+    files.
 
     Args:
         path: The index folder, for messages.
@@ -44,14 +44,14 @@ class CurrentView:
             self._leave()
 
     def replace(self, view: View) -> None:
-        """Lets searches that begin from now on use another view, unless it was closed."""
+        """Makes new searches use another view, unless the index was closed."""
         with self._lock:
             self.manifest = view.manifest
             if not self._closed:
                 self._view = view
 
     def close(self) -> None:
-        """Refuses what begins from now on."""
+        """Refuses new searches."""
         with self._lock:
             self._closed = True
             self._forget_other_process()
@@ -75,13 +75,13 @@ class CurrentView:
             unused.close()
 
     def _unused(self) -> View | None:
-        """The view once it is to be closed, for one caller alone."""
+        """The view if it is to be closed now; given to one caller only."""
         if not self._closed or self._users > 0:
             return None
         view, self._view = self._view, None
         return view
 
     def _forget_other_process(self) -> None:
-        """Forgets the threads of a parent, none of which a fork has copied."""
+        """Forgets the threads of the parent process, which a fork does not copy."""
         if self._process != os.getpid():
             self._process, self._users = os.getpid(), 0

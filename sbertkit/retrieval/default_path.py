@@ -1,4 +1,4 @@
-"""Where an index is built when nobody says where."""
+"""The default folder of an index."""
 
 import os
 import stat
@@ -14,14 +14,14 @@ _DEFAULT_FOLDER = Path("indexes")
 
 
 def default_index_path(corpus: str | os.PathLike[str]) -> Path:
-    """``indexes/<name of the corpus>``, without the endings that tell format and compression.
+    """``indexes/<name of the corpus>``, without the suffixes for format and compression.
 
-    The name is the one that was given, also that of a link, whatever it leads to at present.
+    The name is the one that was given; links are not followed.
 
     Raises:
         MissingFile: There is no such corpus.
-        InputError: The corpus is a pipe or a device, which has no name; or an index of another
-            corpus is there, or one whose corpus cannot be told.
+        InputError: The corpus is a pipe or a device, which has no name; or the folder has an index
+            of another or an unknown corpus.
     """
     text = path_text(corpus)
     folder = is_folder(text)
@@ -38,19 +38,19 @@ def default_index_path(corpus: str | os.PathLike[str]) -> Path:
             built_from = read_manifest(path).corpus
         except DamagedIndex as error:
             raise InputError(
-                f"{path} holds a damaged index of a corpus that cannot be told; replace it with: "
-                f"-o {path}, or give this one a place of its own with: -o {_free_path(path)}"
+                f"{path} holds a damaged index of an unknown corpus; replace it with: -o {path}, "
+                f"or give this one a folder of its own with: -o {_free_path(path)}"
             ) from error
         if built_from is None or Path(built_from).resolve() != source.resolve():
             raise InputError(
-                f"{path} holds an index of {built_from or 'another corpus'}; give this one a place "
-                f"of its own with: -o {_free_path(path)}"
+                f"{path} holds an index of {built_from or 'another corpus'}; give this one a "
+                f"folder of its own with: -o {_free_path(path)}"
             )
     return path
 
 
 def _is_nameless(source: Path) -> bool:
-    """Whether a path is that of a pipe or device, or leads to an open file by its number."""
+    """Whether a path is a pipe, a device or the number of an open file."""
     mode = source.stat().st_mode
     by_number = {"dev", "proc"} & set(source.parts[1:2])
     return bool(by_number) or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,12 +15,13 @@ import numpy.typing as npt
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.forks import fork_safe_lock
-from sbertkit.index import OpenedFile
+from sbertkit.index.opened_file import OpenedFile
 from sbertkit.progress import Advance
 
 DOCUMENTS_FILE = "documents.db"
 
-Clash = Callable[[str, int, int], InputError]
+DuplicateError = Callable[[str, int, int], InputError]
+"""Gives the error for a duplicate id, from it and its two lines."""
 
 _TABLE = """\
 CREATE TABLE documents (
@@ -36,33 +37,36 @@ CREATE VIRTUAL TABLE words USING fts5(
     text, content='documents', content_rowid='row', tokenize='unicode61 remove_diacritics 2'
 );
 """
-# Of a file that others may have prepared, nothing but tables and their rows is used.
-_WARY = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-_MADE = (
+# Of a file that others may have prepared, only tables and their rows are used.
+_UNTRUSTED = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+_TABLES = (
     "SELECT sql FROM sqlite_master WHERE lower(name) = 'documents' OR type IN ('view', 'trigger')"
 )
-# Not counted: a prepared tree of pages can lead to the same page without end.
+# Not count(*): in a prepared file the pages can form an endless loop.
 _BOUNDS = "SELECT (SELECT min(row) FROM documents), (SELECT max(row) FROM documents)"
-# A staged file that is not finished is thrown away whole, so that it needs no journal.
+# An unfinished staged file is deleted, so that it needs no journal.
 _STAGING = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 _ROWS_PER_QUERY = 500
 _ROWS_PER_CHUNK = 100
-_ROWS_A_STEP = 1_000
+_ROWS_PER_ADVANCE = 1_000
 
 
 def stage_documents(
-    path: Path, documents: Iterable[SourcedDocument], clash: Clash, advance: Advance
+    path: Path,
+    documents: Iterable[SourcedDocument],
+    duplicate_error: DuplicateError,
+    advance: Advance = lambda _: None,
 ) -> int:
-    """Writes all documents with rows from 0 in order; gives their number.
+    """Writes all documents to a new database, with rows from 0 in order; gives their number.
 
     Args:
         path: The database file, which must not exist.
-        documents: What to store.
-        clash: Gives the refusal of an id that stands twice, from it and the two places.
-        advance: Told of every so many documents.
+        documents: The documents.
+        duplicate_error: Gives the error for a duplicate id.
+        advance: Called with the number of documents after each chunk of them.
 
     Raises:
-        InputError: An id stands twice.
+        InputError: A duplicate id.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     try:
@@ -70,24 +74,28 @@ def stage_documents(
         connection.execute("BEGIN")
         row = 0
         for row, (document, line) in enumerate(documents, 1):
-            _insert(connection, row - 1, document, line, clash)
-            if row % _ROWS_A_STEP == 0:
-                advance(_ROWS_A_STEP)
+            _insert(connection, row - 1, document, line, duplicate_error)
+            if row % _ROWS_PER_ADVANCE == 0:
+                advance(_ROWS_PER_ADVANCE)
         connection.execute("INSERT INTO words(words) VALUES ('rebuild')")
         connection.execute("COMMIT")
-        advance(row % _ROWS_A_STEP)
+        advance(row % _ROWS_PER_ADVANCE)
         return row
     finally:
         connection.close()
 
 
 def rendered(document: Document) -> str:
-    """The further fields of a document as they are stored."""
+    """The metadata of a document as it is stored."""
     return json.dumps(dict(document.metadata), ensure_ascii=False)
 
 
 def _insert(
-    connection: sqlite3.Connection, row: int, document: Document, line: int, clash: Clash
+    connection: sqlite3.Connection,
+    row: int,
+    document: Document,
+    line: int,
+    duplicate_error: DuplicateError,
 ) -> None:
     metadata = rendered(document)
     try:
@@ -98,7 +106,7 @@ def _insert(
     except sqlite3.IntegrityError as error:
         query = "SELECT line FROM documents WHERE id = ?"
         (first,) = connection.execute(query, (document.id,)).fetchone()
-        raise clash(document.id, first, line) from error
+        raise duplicate_error(document.id, first, line) from error
 
 
 class StoredRow(NamedTuple):
@@ -107,7 +115,7 @@ class StoredRow(NamedTuple):
     Attributes:
         row: Its row.
         text: Its text.
-        metadata: Its further fields as JSON.
+        metadata: Its metadata as JSON.
     """
 
     row: int
@@ -118,7 +126,7 @@ class StoredRow(NamedTuple):
 class DocumentStore:
     """The documents of a published segment; safe to share between threads and with forks.
 
-    The file is freed with the object, or before by `close`.
+    The file is closed with the object, or before by `close`.
 
     Args:
         path: The database file, whose hash has been checked.
@@ -151,12 +159,12 @@ class DocumentStore:
             for row, id_, text, metadata in self._among(columns, wanted)
         }
         if len(documents) < len(wanted):
-            lost = next(row for row in wanted if row not in documents)
-            raise DamagedIndex(f"{self._path} lacks row {lost}")
+            missing = next(row for row in wanted if row not in documents)
+            raise DamagedIndex(f"{self._path} lacks row {missing}")
         return documents
 
     def find(self, ids: Sequence[str]) -> dict[str, StoredRow]:
-        """Where those of some ids that are there are stored, by id."""
+        """Where documents are stored, by id; unknown ids are left out."""
         columns = "SELECT id, row, text, metadata FROM documents WHERE id"
         found = {}
         for id_, row, text, metadata in self._among(columns, ids):
@@ -165,10 +173,11 @@ class DocumentStore:
             found[id_] = StoredRow(row, self._text(row, text), self._text(row, metadata))
         return found
 
-    def texts(self) -> Iterator[str]:
-        """All texts in the order of rows, one at a time."""
+    def texts(self, rows: Collection[int] | None = None) -> Iterator[str]:
+        """The texts of all rows, or of some, in order, one at a time."""
         for row, text in self._in_order("text"):
-            yield self._text(row, text)
+            if rows is None or row in rows:
+                yield self._text(row, text)
 
     def texts_at(self, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
         """Rows, and the text of each."""
@@ -188,14 +197,14 @@ class DocumentStore:
                 yield SourcedDocument(self._document(row, id_, text, metadata), line)
 
     def close(self) -> None:
-        """Frees the file; what is asked for later is refused."""
+        """Closes the file; later calls are refused."""
         with self._lock:
             self._closed = True
             self._free()
 
     def _last_row(self) -> int:
-        """The greatest row, -1 where there is none, once the table is known to be ours."""
-        if [sql for (sql,) in self._fetch(_MADE, (), 1)] != [_TABLE]:
+        """The last row, -1 if there is none; a table that is not ours is refused."""
+        if [sql for (sql,) in self._fetch(_TABLES, (), 1)] != [_TABLE]:
             raise DamagedIndex(f"{self._path}: expected a table `documents` as sbertkit makes it")
         ((first, last),) = self._fetch(_BOUNDS, (), 1)
         if last is None:
@@ -205,7 +214,7 @@ class DocumentStore:
         return int(last)
 
     def _document(self, row: int, id_: object, text: object, metadata: object) -> Document:
-        """A document as it is stored, its types checked."""
+        """A stored document, its types checked."""
         if metadata == "{}":
             return Document(self._text(row, id_), self._text(row, text), {})
         try:
@@ -225,7 +234,7 @@ class DocumentStore:
         return DamagedIndex(f"{self._path}, row {row}: {reason}")
 
     def _among(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """The answers to a query that ends in a column, for those rows with one of the values."""
+        """The results of a query that ends in a column, for rows with one of the values."""
         for start in range(0, len(values), _ROWS_PER_QUERY):
             chunk = values[start : start + _ROWS_PER_QUERY]
             yield from self._fetch(f"{query} IN ({','.join('?' * len(chunk))})", chunk, len(chunk))
@@ -241,7 +250,7 @@ class DocumentStore:
             yield from rows
 
     def _fetch(self, query: str, values: Sequence[Any], limit: int) -> list[tuple[Any, ...]]:
-        """The answers to a query, of which there must not be more than `limit`."""
+        """The results of a query, at most `limit`."""
         with self._lock:
             if self._closed:
                 raise InputError(f"{self._path} was closed; open the index again")
@@ -250,22 +259,22 @@ class DocumentStore:
             self._file.check()
             try:
                 with closing(self._connection.execute(query, values)) as cursor:
-                    answers = cursor.fetchmany(limit + 1)
+                    results = cursor.fetchmany(limit + 1)
             except (sqlite3.Error, MemoryError) as error:
                 reason = str(error) or type(error).__name__
                 raise DamagedIndex(f"{self._path} cannot be read: {reason}") from error
-        if len(answers) > limit:
-            raise DamagedIndex(f"{self._path} holds a row twice")
-        return answers
+        if len(results) > limit:
+            raise DamagedIndex(f"{self._path} has a duplicate row")
+        return results
 
     def _connect(self) -> None:
-        # Immutable: nothing is locked or written, so that a read-only folder can be searched, and
-        # an open store outlives the removal of its file.
+        # Immutable: nothing is locked or written, so that a read-only folder can be searched and an
+        # open store survives the removal of its file.
         uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
         try:
             self._file = OpenedFile(self._path, self._path.stat())
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            self._connection.executescript(_WARY)
+            self._connection.executescript(_UNTRUSTED)
         except (OSError, sqlite3.Error) as error:
             raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
         self._process = os.getpid()

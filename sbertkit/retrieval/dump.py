@@ -1,4 +1,4 @@
-"""An index as files that other programs read."""
+"""Writing an index to files for other programs."""
 
 import json
 import os
@@ -12,28 +12,28 @@ from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.data.vector_parquet import VectorOrigin, VectorParquetWriter
 from sbertkit.errors import InputError
-from sbertkit.index.faiss_export import write_flat_index
+from sbertkit.index.faiss_files import write_flat_index
 from sbertkit.retrieval.opening import open_view
 from sbertkit.retrieval.view import View
 from sbertkit.storage import staged_file, storage_errors, sync_file
 
-_ROWS_A_STEP = 4_096
+_ROWS_PER_CHUNK = 4_096
 
 
 def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Writes the documents and vectors of an index to a file; deleted ones are left out.
+    """Writes the documents and vectors of an index, without deleted ones, to a file.
 
     Args:
         index: The index folder.
         path: ``NAME.parquet``, with columns ``id``, ``text``, ``metadata`` (JSON) and ``vector``,
-            which builds and changes take back as they are; or ``NAME.faiss``, a flat inner-product
-            index, beside which ``NAME.ids.json`` lists the ids in the order of its rows.
+            which builds and changes read back without encoding; or ``NAME.faiss``, a flat
+            inner-product index, with the ids in the order of its rows in ``NAME.ids.json``.
 
     Returns:
         The files.
 
     Raises:
-        InputError: Another name, or no index.
+        InputError: Another suffix, or no index.
         DamagedIndex: The index is damaged.
         StorageError: The disk is full or a permission is missing.
     """
@@ -45,7 +45,7 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
     view = open_view(root)
     try:
         if root.resolve() in target.resolve().parents:
-            raise InputError(f"{path} lies in the index itself; choose another place for the file")
+            raise InputError(f"{path} is inside the index folder; choose another place")
         with storage_errors(target):
             return writers[target.suffix.lower()](view, target)
     finally:
@@ -54,12 +54,12 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
 def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
     entry = view.manifest.encoder
-    made = VectorOrigin(entry.fingerprint, entry.precision)
+    made_by = VectorOrigin(entry.fingerprint, entry.precision)
     with (
         staged_file(path) as staged,
-        VectorParquetWriter(staged, entry.dim, made, metadata=True) as writer,
+        VectorParquetWriter(staged, entry.dim, made_by, metadata=True) as writer,
     ):
-        for documents, vectors in _parts(view):
+        for documents, vectors in _chunks(view):
             ids, texts, metadata = zip(*documents, strict=True)
             writer.write(ids, texts, vectors, metadata)
     return (path,)
@@ -68,22 +68,22 @@ def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
 def _write_faiss(view: View, path: Path) -> tuple[Path, ...]:
     beside = path.with_suffix(".ids.json")
     with staged_file(path) as staged, staged_file(beside) as staged_ids:
-        pools = (vectors for _, vectors in _parts(view))
-        write_flat_index(staged, pools, view.manifest.encoder.dim)
+        dim = view.manifest.encoder.dim
+        write_flat_index(staged, (vectors for _, vectors in _chunks(view)), dim)
         ids = [document.id for document in view.documents()]
         staged_ids.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
         sync_file(staged)
         sync_file(staged_ids)
-        # Two files are never replaced in one step: a kill may leave ids alone, but no others' ids.
+        # Two files cannot be replaced in one step: a kill may leave only the ids, never wrong ones.
         path.unlink(missing_ok=True)
     return path, beside
 
 
-def _parts(view: View) -> Iterator[tuple[list[Document], Vectors]]:
-    """Documents with their vectors, part by part in the order of the index."""
+def _chunks(view: View) -> Iterator[tuple[list[Document], Vectors]]:
+    """Documents with their vectors, in chunks, in the order of the index."""
     for segment in view.segments:
         live = np.flatnonzero(segment.mask())
-        for start in range(0, len(live), _ROWS_A_STEP):
-            rows = live[start : start + _ROWS_A_STEP]
+        for start in range(0, len(live), _ROWS_PER_CHUNK):
+            rows = live[start : start + _ROWS_PER_CHUNK]
             documents = segment.documents.at(rows.tolist())
             yield [documents[row] for row in rows.tolist()], segment.vectors.at(rows)

@@ -1,9 +1,10 @@
-"""Vectors that exist already, taken into a new index instead of encoding its texts."""
+"""Vectors from a file or an array, taken into an index instead of encoding its texts."""
 
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +20,88 @@ from sbertkit.data.vector_parquet import stored_vectors
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
-from sbertkit.index import VECTORS_FILE, write_vectors
+from sbertkit.index.segment import write_vectors
 from sbertkit.metrics.cosine import is_masked, unit_rows
 from sbertkit.retrieval.corpus import CorpusReader
-from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+from sbertkit.retrieval.document_store import DocumentStore
 
 logger = logging.getLogger(__name__)
 
-Vectors = npt.NDArray[np.floating[Any]]
-VectorSource = str | os.PathLike[str] | Vectors
+Floats = npt.NDArray[np.floating[Any]]
+Importable = str | os.PathLike[str] | Floats
+"""A file of vectors, or an array (n, dim)."""
 
-_ROWS_A_STEP = 4_096
+_ROWS_PER_CHUNK = 4_096
 _COMPARED = 32
-_LEAST_COSINE = 0.95
-"""Between a vector of the encoder and the imported one, whose precision may have been lower."""
+"""Texts that are encoded to compare."""
+_MIN_COSINE = 0.95
+"""Between the encoder's vector and the imported one, which may be of lower precision."""
 
 
-def import_vectors(
-    source: VectorSource, folder: Path, encoder: Encoder, blank: Sequence[int] = ()
-) -> None:
-    """Writes the vectors of a segment's documents from a file or an array.
+@dataclass(frozen=True, slots=True)
+class ImportedVectors:
+    """Vectors that are given.
 
-    Some texts are encoded to see whether the vectors are this encoder's.
-
-    Args:
-        source: A ``.npy`` file or an array (n, dim), a row for each document in order, also, or
-            not, for blank ones; or a Parquet file with columns ``id`` and ``vector``, in any order.
-        folder: The segment's, with its documents.
-        encoder: That made the vectors.
-        blank: Places of the blank documents, which the segment lacks, among all of the corpus.
-
-    Raises:
-        InputError: A document without a vector, another number or size of vectors, or one without
-            direction.
-        ModelMismatch: The vectors are not this encoder's.
-        StorageError: The disk is full or a permission is missing.
+    Attributes:
+        source: A ``.npy`` file or an array (n, dim) with a row for each document in order, blank
+            ones all included or all left out; or a Parquet file with columns ``id`` and ``vector``,
+            in any order.
+        dim: Size of a vector.
+        encoder: The encoder that made them, which encodes some of the texts to compare; ``None``
+            compares nothing.
+        blank: Row numbers of the blank documents, which the segment lacks, in the corpus.
     """
-    with closing(DocumentStore(folder / DOCUMENTS_FILE)) as store:
-        if isinstance(source, str | os.PathLike) and _is_parquet(source):
-            import_by_id(os.fspath(source), store, folder / VECTORS_FILE, encoder.dim)
+
+    source: Importable
+    dim: int
+    encoder: Encoder | None = None
+    blank: Sequence[int] = ()
+
+    def write(self, documents: DocumentStore, path: Path) -> None:
+        """See `VectorSource`.
+
+        Raises:
+            InputError: A document without a vector, another number or size of vectors, or a vector
+                without direction.
+            ModelMismatch: The vectors are not this encoder's.
+            StorageError: The disk is full or a permission is missing.
+        """
+        if isinstance(self.source, str | os.PathLike) and _is_parquet(self.source):
+            _write_by_id(os.fspath(self.source), documents, path, self.dim)
         else:
-            name, matrix = _matrix(source)
-            rows = np.arange(len(matrix))
-            if len(matrix) == len(store) + len(blank):
-                rows = np.delete(rows, np.array(blank, np.int64))
-            if (len(rows), matrix.shape[1]) != (len(store), encoder.dim):
-                many = f"{len(store)}"
-                if blank:
-                    many += f" (or, with {len(blank)} blank ones, {len(store) + len(blank)})"
-                raise InputError(
-                    f"{name}: expected {many} vectors of size {encoder.dim}, one for each "
-                    f"document, found an array of shape {matrix.shape}"
-                )
-            write_vectors(folder / VECTORS_FILE, _in_order(name, matrix, rows, store), encoder.dim)
-        _compare(store, np.load(folder / VECTORS_FILE, mmap_mode="r"), encoder)
+            name, matrix = _matrix(self.source)
+            rows = self._rows(name, matrix, len(documents))
+            write_vectors(path, _in_order(name, matrix, rows, documents), self.dim)
+        if self.encoder is not None:
+            _compare(documents, np.load(path, mmap_mode="r"), self.encoder)
+
+    def _rows(self, name: str, matrix: Floats, count: int) -> npt.NDArray[np.int64]:
+        """The rows of a matrix that belong to so many documents."""
+        rows = np.arange(len(matrix))
+        if len(matrix) == count + len(self.blank):
+            rows = np.delete(rows, np.array(self.blank, np.int64))
+        if (len(rows), matrix.shape[1]) != (count, self.dim):
+            expected = f"{count}"
+            if self.blank:
+                blank = len(self.blank)
+                expected += f" (or, with {blank} blank ones, {count + blank})"
+            raise InputError(
+                f"{name}: expected {expected} vectors of size {self.dim}, one for each document, "
+                f"found an array of shape {matrix.shape}"
+            )
+        return rows
 
 
 def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str | None:
-    """The file that a corpus was read from, if its own vectors are those of an encoder.
+    """The file of a corpus, if its own vectors are those of an encoder.
 
-    That is so for what `encode` and `dump` wrote, as long as nobody has changed a row. Says
-    whether they are used.
+    That is the case for files of `encode` and `dump` in which no row was changed. Logs whether they
+    are used.
 
     Args:
-        reader: Of the corpus, whose documents have been drawn.
-        fingerprint: The encoder's.
-        precision: In which it computes.
+        reader: The corpus, whose documents have been read.
+        fingerprint: The encoder's fingerprint.
+        precision: The encoder's precision.
     """
     path = reader.path
     if path is None or not _is_parquet(path) or not Path(path).is_file():
@@ -104,9 +121,9 @@ def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str |
 
 
 def without_vectors(
-    documents: Iterator[SourcedDocument], source: VectorSource, corpus: str | None
+    documents: Iterator[SourcedDocument], source: Importable, corpus: str | None
 ) -> Iterator[SourcedDocument]:
-    """Documents of a corpus, without the column that the vectors are taken from."""
+    """The documents of a corpus without the column that the vectors are taken from."""
     same = isinstance(source, str | os.PathLike) and corpus is not None
     with suppress(OSError):
         same = same and Path(str(corpus)).samefile(source)  # type: ignore[arg-type]
@@ -121,8 +138,8 @@ def _is_parquet(source: str | os.PathLike[str]) -> bool:
     return Path(source).suffix.lower() == ".parquet"
 
 
-def _matrix(source: VectorSource) -> tuple[str, Vectors]:
-    """What messages call an array, and the array, memory-mapped where it is a file."""
+def _matrix(source: Importable) -> tuple[str, Floats]:
+    """The name of an array in messages, and the array, memory-mapped if it is a file."""
     name = "vectors"
     matrix: Any = source
     if isinstance(source, str | os.PathLike):
@@ -151,56 +168,46 @@ def _matrix(source: VectorSource) -> tuple[str, Vectors]:
 
 
 def _in_order(
-    name: str, matrix: Vectors, rows: npt.NDArray[np.int64], store: DocumentStore
+    name: str, matrix: Floats, rows: npt.NDArray[np.int64], store: DocumentStore
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """The unit rows of a matrix, of which those that are named belong to the documents."""
-    for start in range(0, len(rows), _ROWS_A_STEP):
+    """The unit rows of a matrix that belong to the documents, in chunks."""
+    for start in range(0, len(rows), _ROWS_PER_CHUNK):
         yield _unit_rows(
             name,
-            np.asarray(matrix[rows[start : start + _ROWS_A_STEP]]),
+            np.asarray(matrix[rows[start : start + _ROWS_PER_CHUNK]]),
             lambda row, start=start: store.at([start + row])[start + row].id,  # type: ignore[misc]
         )
 
 
-def import_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
-    """Writes the vectors of documents from a Parquet file, each at the row of its document.
-
-    Args:
-        name: The file, with columns ``id`` and ``vector``.
-        store: The documents.
-        path: The ``.npy`` file to write.
-        dim: Size of a vector.
-
-    Raises:
-        InputError: See `import_vectors`.
-    """
-    steps = range(0, len(store), _ROWS_A_STEP)
-    # Written and not only reserved: a full disk is then told, and does not end the process later.
-    empty = (np.zeros((min(_ROWS_A_STEP, len(store) - start), dim), np.float32) for start in steps)
-    write_vectors(path, empty, dim)
+def _write_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
+    """Writes the vectors of a Parquet file, each at the row of its document."""
+    starts = range(0, len(store), _ROWS_PER_CHUNK)
+    # Written, not only allocated: so a full disk is an error, and no signal at a later write.
+    zeros = (np.zeros((min(_ROWS_PER_CHUNK, len(store) - at), dim), np.float32) for at in starts)
+    write_vectors(path, zeros, dim)
     vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
     given = np.zeros(len(store), np.bool_)
-    for ids, part in _parquet_vectors(name, dim):
+    for ids, chunk in _parquet_vectors(name, dim):
         found = store.find(ids)
         kept = [number for number, one in enumerate(ids) if one in found]
         rows = [found[ids[number]].row for number in kept]
         if given[rows].any() or len(set(rows)) < len(rows):
-            raise InputError(f"{name}: an id stands twice; every document needs one vector")
+            raise InputError(f"{name}: duplicate id; every document needs one vector")
         given[rows] = True
         if kept:
             named = [ids[number] for number in kept]
-            vectors[rows] = _unit_rows(name, part[kept], named.__getitem__)
+            vectors[rows] = _unit_rows(name, chunk[kept], named.__getitem__)
     vectors.flush()
     if not given.all():
         row = int(np.argmin(given))
         raise InputError(
             f"{name} has no vector for {int((~given).sum())} of {len(store)} documents, the first "
-            f"of them {store.at([row])[row].id!r}; give the file that was made of this corpus"
+            f"of them {store.at([row])[row].id!r}; give the file that was made from this corpus"
         )
 
 
-def _unit_rows(name: str, rows: Vectors, id_of: Callable[[int], str]) -> npt.NDArray[np.float32]:
-    """Rows scaled to unit length; those without direction are refused by the document's id."""
+def _unit_rows(name: str, rows: Floats, id_of: Callable[[int], str]) -> npt.NDArray[np.float32]:
+    """Rows scaled to unit length; one without direction is refused with its document's id."""
     usable = np.isfinite(rows).all(axis=1) & rows.any(axis=1)
     if not usable.all():
         row = int(np.argmin(usable))
@@ -211,7 +218,7 @@ def _unit_rows(name: str, rows: Vectors, id_of: Callable[[int], str]) -> npt.NDA
     return unit_rows(rows).astype(np.float32)
 
 
-def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Vectors]]:
+def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Floats]]:
     with open_seekable(name) as stream, arrow_errors(name):
         import pyarrow as pa
         from pyarrow import compute
@@ -241,18 +248,18 @@ def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Vectors]]
             yield ids, column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
 
 
-def _compare(store: DocumentStore, vectors: Vectors, encoder: Encoder) -> None:
-    """Refuses vectors that are not what the encoder gives for some of the texts."""
+def _compare(store: DocumentStore, vectors: Floats, encoder: Encoder) -> None:
+    """Refuses vectors that differ from those of the encoder for some of the texts."""
     rows = np.unique(np.linspace(0, len(store) - 1, min(_COMPARED, len(store))).astype(np.int64))
     documents = store.at(rows.tolist())
     texts = [documents[row].text for row in rows.tolist()]
     expected = unit_rows(encoder.encode(texts))
     cosines = np.einsum("nd,nd->n", expected, np.asarray(vectors[rows], np.float32))
-    worst = int(np.argmin(cosines))
-    if cosines[worst] < _LEAST_COSINE:
-        document = documents[int(rows[worst])]
+    lowest = int(np.argmin(cosines))
+    if cosines[lowest] < _MIN_COSINE:
+        document = documents[int(rows[lowest])]
         raise ModelMismatch(
             f"the vector given for document {document.id!r} is not the one of "
-            f"{encoder.options.model} (cosine {cosines[worst]:.2f}); give the model that made the "
+            f"{encoder.options.model} (cosine {cosines[lowest]:.2f}); give the model that made the "
             "vectors with model (--model), and the vectors in the order of the documents"
         )

@@ -1,4 +1,4 @@
-"""What an index folder holds and whether it is sound, told without loading an encoder."""
+"""Description and verification of an index folder, without an encoder."""
 
 import os
 from pathlib import Path
@@ -26,13 +26,13 @@ from sbertkit.retrieval.results import IndexInfo, Problem
 
 _STRAY = "not part of the index: move it away"
 _OTHER_STATE = (
-    "whole or not, the manifest does not name it, and no change that was killed has left it: "
-    "restore the manifest.json that it belongs to, or move it away"
+    "not named by the manifest, and not left by a killed change: restore the manifest.json that it "
+    "belongs to, or move it away"
 )
 
 
 def describe(manifest: Manifest) -> IndexInfo:
-    """What a manifest says of its index."""
+    """The description of an index from its manifest."""
     exported = manifest.exported
     kinds = {segment.kind for segment in manifest.segments}
     return IndexInfo(
@@ -52,7 +52,7 @@ def describe(manifest: Manifest) -> IndexInfo:
 
 
 def index_info(path: str | os.PathLike[str]) -> IndexInfo:
-    """What an index folder holds, read from its manifest alone; no encoder is loaded.
+    """The description of an index folder, from its manifest alone; no encoder is loaded.
 
     Raises:
         InputError: As `SearchIndex.open`.
@@ -61,9 +61,9 @@ def index_info(path: str | os.PathLike[str]) -> IndexInfo:
 
 
 def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
-    """What is wrong with an index folder, every file hashed; empty when nothing is.
+    """What is wrong with an index folder, every file hashed; empty if nothing is.
 
-    Lost, cut, changed and additional files are told.
+    Missing, truncated, changed and additional files are reported.
 
     Raises:
         MissingFile: There is no such folder.
@@ -77,7 +77,7 @@ def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
         try:
             manifest = read_manifest(root)
             problems = _problems(root, manifest)
-            # A writer may have taken the files away meanwhile, with a newer manifest before.
+            # A writer may have removed the files meanwhile, after it committed a newer manifest.
             if not problems or read_manifest(root) == manifest:
                 break
         except DamagedIndex as error:
@@ -86,29 +86,29 @@ def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:
 
 
 def unnamed(root: Path, manifest: Manifest) -> list[Problem]:
-    """What lies in an index folder and belongs neither to it nor to a change that goes on.
+    """What is in an index folder and belongs neither to it nor to a running change.
 
-    What a killed change has left does no harm and is left to the next writer.
+    Leftovers of a killed change do no harm; the next writer removes them.
     """
     files = {MANIFEST_FILE, JOURNAL_FILE, LOCK_FILE, *(entry.path for entry in manifest.files())}
-    parts = named_by(manifest)
+    named = named_by(manifest)
     found: list[Problem] = []
     for at, folders, names in os.walk(root):
         here = Path(at).relative_to(root)
         paths = {name: (here / name).as_posix() for name in (*folders, *names)}
-        others = {name for name, path in paths.items() if is_made(path) and path not in parts}
+        others = {name for name, path in paths.items() if is_made(path) and path not in named}
         links = {name for name in folders if (root / paths[name]).is_symlink()}
         for name in others.union(names, links):
             if paths[name] not in files:
                 reason = _OTHER_STATE if name in others else _STRAY
                 found.append(Problem(paths[name], reason))
         folders[:] = [name for name in folders if name not in others]
-    # Asked last, since a writer may have begun meanwhile.
-    passed = set(leftovers(root))
+    # Read last, since a writer may have started meanwhile.
+    stale = set(leftovers(root))
     return sorted(
         problem
         for problem in found
-        if problem.file not in passed
+        if problem.file not in stale
         and not SIDE_FILES.fullmatch(problem.file)
         and os.path.lexists(root / problem.file)
     )

@@ -1,8 +1,8 @@
-"""What a writer makes and replaces, written down before it begins, so that the next can clear it.
+"""The journal: what a writer makes and replaces, written before it starts.
 
-A folder or file of an index is deleted only because a journal names it: one that a killed writer
-was making, or one that it had replaced. Whatever else lies there and is named by no manifest, such
-as the segments of a newer manifest whose place an older one has taken, is not known to be garbage.
+A folder or file of an index is deleted only if a journal names it: one that a killed writer was
+making, or one that it had replaced. Anything else that no manifest names, such as the segments of a
+newer manifest that an older one has overwritten, may not be garbage.
 """
 
 import hashlib
@@ -34,26 +34,26 @@ from sbertkit.storage import clear_leftovers, replace_file, side_pattern, sync_f
 
 JOURNAL_FILE = "journal.json"
 SIDE_FILES = re.compile("|".join(side_pattern(name) for name in (MANIFEST_FILE, JOURNAL_FILE)))
-"""The names of what becomes a manifest or a journal when it is whole."""
+"""The temporary names of a manifest or a journal."""
 
 _MADE = re.compile(
     rf"(?:{SEGMENTS_FOLDER}|{ENCODER_FOLDER})/[0-9]{{6,16}}-[0-9a-f]{{8}}"
     rf"|{TOMBSTONES_FOLDER}/[0-9]{{6,16}}\.npy"
 )
-"""The paths of what a writer makes; each begins with its generation."""
+"""The paths of what a writer makes; each name begins with the generation."""
 
 Made = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_MADE.pattern})\Z")]
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What a writer is about.
+    """What a writer is doing.
 
     Attributes:
-        begun: SHA-256 of the manifest that it began with; ``None`` where there was none.
-        generation: That it makes.
-        replaced: What that manifest named.
-        stale: What killed writers before it have left.
+        begun: SHA-256 of the manifest that it started from; ``None`` if there was none.
+        generation: The generation that it makes.
+        replaced: What that manifest names.
+        stale: Leftovers of killed writers before it.
     """
 
     begun: Digest | None
@@ -63,12 +63,12 @@ class Journal:
 
 
 def content(root: Path) -> bytes | None:
-    """The journal of a folder as it is, if there is one that can be read."""
+    """The bytes of the journal of a folder, if there is one that can be read."""
     return None if read_journal(root) is None else (root / JOURNAL_FILE).read_bytes()
 
 
 def begin(root: Path, generation: int) -> None:
-    """Writes down which generation is being made, and from what state of the folder."""
+    """Writes which generation is being made, and from which state of the folder."""
     named: set[str] = set()
     with suppress(InputError):
         named = named_by(read_manifest(root))
@@ -78,7 +78,7 @@ def begin(root: Path, generation: int) -> None:
 
 
 def withdraw(root: Path, generation: int, old: bytes | None) -> None:
-    """Removes what a generation that was not committed has left, and puts the old journal back."""
+    """Removes the files of a generation that was not committed, and restores the old journal."""
     if not _remove(root, _made(root, generation)):
         return
     if old is None:
@@ -88,7 +88,7 @@ def withdraw(root: Path, generation: int, old: bytes | None) -> None:
 
 
 def clear(root: Path) -> None:
-    """Removes what a commit has replaced, what killed writers have left, and then the journal."""
+    """Removes what a commit has replaced, leftovers of killed writers, and then the journal."""
     removed = _remove(root, leftovers(root))
     for name in (MANIFEST_FILE, JOURNAL_FILE):
         clear_leftovers(root / name)
@@ -97,7 +97,7 @@ def clear(root: Path) -> None:
 
 
 def read_journal(root: Path) -> Journal | None:
-    """The journal of a folder; ``None`` where there is none that can be read."""
+    """The journal of a folder; ``None`` if there is none that can be read."""
     path = root / JOURNAL_FILE
     try:
         with reading(str(path)):
@@ -107,9 +107,9 @@ def read_journal(root: Path) -> Journal | None:
 
 
 def leftovers(root: Path) -> tuple[str, ...]:
-    """The paths of what the writer of the journal, or one before it, was killed over.
+    """The paths that the writer of the journal, or one before it, has left when it was killed.
 
-    None where the manifest is neither the one that it began with nor the one that it wrote.
+    Empty if the manifest is neither the one that it started from nor the one that it wrote.
     """
     journal = read_journal(root)
     if journal is None:
@@ -129,7 +129,7 @@ def leftovers(root: Path) -> tuple[str, ...]:
 
 
 def _remove(root: Path, paths: Collection[str]) -> bool:
-    """Removes folders and files of an index, none of them through a link; whether all are gone."""
+    """Removes folders and files of an index, never through a link; whether all are removed."""
     for path in paths:
         with suppress(OSError, InputError):
             place = inside(root, path)
@@ -139,15 +139,15 @@ def _remove(root: Path, paths: Collection[str]) -> bool:
                 place.unlink(missing_ok=True)
     for parent in (root / SEGMENTS_FOLDER, root / ENCODER_FOLDER, root / TOMBSTONES_FOLDER):
         with suppress(OSError):  # there is none
-            # Before the journal goes, after which nobody would know them.
+            # Before the journal is removed, which alone names them.
             sync_folder(parent)
-        with suppress(OSError):  # something is left in it
+        with suppress(OSError):  # it is not empty
             parent.rmdir()
     return not any(os.path.lexists(root / path) for path in paths)
 
 
 def is_made(path: str) -> bool:
-    """Whether a path in an index folder has the name of something that a writer makes."""
+    """Whether a path in an index folder has a name that writers give."""
     return _MADE.fullmatch(path) is not None
 
 
@@ -158,7 +158,7 @@ def named_by(manifest: Manifest) -> set[str]:
 
 
 def present(root: Path) -> Iterator[str]:
-    """The paths of all that has the name of something that a writer makes."""
+    """All paths with a name that writers give."""
     for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
         parent = root / name
         if parent.is_dir() and not parent.is_symlink():
@@ -167,7 +167,7 @@ def present(root: Path) -> Iterator[str]:
 
 
 def generation_of(path: str) -> int:
-    """The generation of what a writer has made."""
+    """The generation in a name that a writer gave."""
     return int(re.split("[-.]", path.rpartition("/")[2])[0])
 
 
@@ -176,7 +176,7 @@ def _made(root: Path, generation: int) -> list[str]:
 
 
 def _end(root: Path) -> None:
-    with suppress(OSError):  # on Windows somebody may have it open; it does no harm
+    with suppress(OSError):  # on Windows it may be open elsewhere; it does no harm
         (root / JOURNAL_FILE).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The one file of an index folder that is ever replaced: what belongs to the index now."""
+"""The manifest: the one file of an index folder that is ever replaced."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ from sbertkit.data.streams import reading
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
 from sbertkit.files import inside, open_regular, read_regular
-from sbertkit.index import KINDS, VECTORS_FILE, segment_files
+from sbertkit.index.kinds import KINDS
+from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.results import Problem
 from sbertkit.schema import Count, Digest, Positive, as_record, parse_json
@@ -33,7 +34,7 @@ _REMEDY = "restore it from a backup or build the index again"
 
 
 Name = Annotated[str, msgspec.Meta(pattern=rf"\A{_SEGMENT_NAME.pattern}\Z")]
-"""Of the folder of a segment or of an exported encoder."""
+"""The name of the folder of a segment or a bundled encoder."""
 
 Dim = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 
@@ -57,8 +58,8 @@ class SegmentEntry:
     """A segment.
 
     Attributes:
-        id: Its folder's name.
-        documents: Number of its rows, the deleted ones too.
+        id: The name of its folder.
+        documents: Number of its rows, including deleted ones.
         kind: Kind of its vector index.
         files: Its files.
         deleted: How many of its rows are deleted.
@@ -79,7 +80,7 @@ class SegmentEntry:
         expected = sorted(f"{folder}/{name}" for name in _segment_files(self.kind))
         if sorted(file.path for file in self.files) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
-        # Known before memory is taken for so many rows.
+        # Checked before memory is allocated for so many rows.
         sizes = {file.path: file.bytes for file in self.files}
         if self.documents * 4 > sizes[f"{folder}/{VECTORS_FILE}"]:
             raise ValueError(f"{VECTORS_FILE} does not hold {self.documents} vectors")
@@ -98,12 +99,12 @@ class SegmentEntry:
 
 
 def _segment_files(kind: str) -> tuple[str, ...]:
-    return (DOCUMENTS_FILE, *segment_files(KINDS[kind]))
+    return (DOCUMENTS_FILE, *segment_files(kind))
 
 
 @dataclass(frozen=True, slots=True)
 class ExportEntry:
-    """The exported encoder in the folder: its id, which is its folder's name, and files."""
+    """The bundled encoder: its id, which is the name of its folder, and its files."""
 
     id: Name
     files: tuple[FileEntry, ...]
@@ -116,7 +117,7 @@ class ExportEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOptions:
-    """Further arguments of `Encoder.load` that decide the vectors."""
+    """Further arguments of `Encoder.load` that affect the vectors."""
 
     pooling: str | None = None
     normalize: bool | None = None
@@ -131,7 +132,7 @@ class EncoderEntry:
 
     Attributes:
         name: The model as it was given.
-        relative: For a folder, its path relative to the index folder.
+        relative: Its path relative to the index folder, if it is a folder.
         options: How it was loaded.
         fingerprint: Its fingerprint.
         dim: Size of its vectors.
@@ -148,18 +149,18 @@ class EncoderEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What belongs to the index.
+    """The content of an index.
 
     Attributes:
         generation: Counts the commits from 1.
         encoder: The encoder that built it.
-        corpus: Absolute path of the corpus, where it was a file.
-        kind: Kind asked for.
-        recall: Recall asked for.
+        corpus: Absolute path of the corpus, if it was a file or folder.
+        kind: Requested kind.
+        recall: Requested recall.
         segments: The segments.
         tombstones: The file of deleted rows, if any are deleted.
-        exported: The encoder that it carries as a graph, if any.
-        clusters: Clusters asked for, for kind ``ivf``.
+        exported: The bundled encoder, if any.
+        clusters: Requested clusters, for kind ``ivf``.
     """
 
     generation: Positive
@@ -176,7 +177,7 @@ class Manifest:
         if self.kind not in (*KINDS, "auto"):
             raise ValueError(f"unknown kind {self.kind[:50]!r}")
         if len({segment.id for segment in self.segments}) < len(self.segments):
-            raise ValueError("a segment is listed twice")
+            raise ValueError("duplicate segment")
         if (self.tombstones is not None) != (self.deleted > 0):
             raise ValueError("expected a file of tombstones if and only if documents are deleted")
         if self.tombstones and not _TOMBSTONES_PATH.fullmatch(self.tombstones.path):
@@ -189,11 +190,11 @@ class Manifest:
 
     @property
     def deleted(self) -> int:
-        """Number of deleted documents whose rows are still there."""
+        """Number of deleted documents whose rows are still stored."""
         return sum(segment.deleted for segment in self.segments)
 
     def files(self) -> Iterator[FileEntry]:
-        """All files that belong to the index, the manifest itself left out."""
+        """All files of the index, without the manifest itself."""
         for segment in self.segments:
             yield from segment.files
         if self.exported is not None:
@@ -214,7 +215,7 @@ def read_manifest(root: Path) -> Manifest:
     Raises:
         MissingFile: There is no such folder.
         InputError: The folder is no sbertkit index.
-        DamagedIndex: The manifest is missing, cut or changed.
+        DamagedIndex: The manifest is missing, truncated or changed.
         NewerFormat: A newer sbertkit wrote it.
         StorageError: It cannot be read.
     """
@@ -240,10 +241,10 @@ def read_manifest(root: Path) -> Manifest:
 
 
 def is_index(root: Path) -> bool:
-    """Whether a folder is an sbertkit index, be it damaged, newer or not finished.
+    """Whether a folder is an sbertkit index, even a damaged, newer or unfinished one.
 
     Raises:
-        StorageError: It cannot be looked into.
+        StorageError: It cannot be read.
     """
     try:
         _decoded(root, _read_raw(root))
@@ -255,7 +256,7 @@ def is_index(root: Path) -> bool:
 
 
 def check_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
-    """What is wrong with the files that a manifest names, every one of them hashed."""
+    """What is wrong with the files that a manifest names, all of them hashed."""
     for entry in manifest.files():
         try:
             problem = check_file(root, entry, hashed=True)
@@ -271,7 +272,7 @@ def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
     Args:
         root: The index folder.
         entry: What the file should be.
-        hashed: Compare the hash, not the size alone.
+        hashed: Whether the hash is compared, not only the size.
 
     Raises:
         StorageError: It cannot be read.
@@ -294,7 +295,7 @@ def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
 
 
 def _read_raw(root: Path) -> bytes:
-    """The manifest's bytes; a folder without one is told from an index that has lost it."""
+    """The manifest's bytes; an index that has lost it is distinguished from other folders."""
     path = root / MANIFEST_FILE
     with reading(str(root)):
         if not root.exists():
@@ -315,7 +316,7 @@ def _read_raw(root: Path) -> bytes:
 
 
 def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
-    """The manifest's content, which bears the mark."""
+    """The manifest's content, which has the mark."""
     path = root / MANIFEST_FILE
     content: Any = None
     reason = "its mark was changed"
@@ -334,7 +335,7 @@ def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
 
 
 def _has_segments(root: Path) -> bool:
-    """Whether folders lie there that only sbertkit makes."""
+    """Whether there are folders that only sbertkit makes."""
     segments = root / SEGMENTS_FOLDER
     with reading(str(segments)):
         return segments.is_dir() and any(

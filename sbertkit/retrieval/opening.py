@@ -1,4 +1,4 @@
-"""Opening an index folder: one generation as a whole, checked before it is parsed."""
+"""Opening an index folder: one whole generation, its files checked before they are parsed."""
 
 import os
 from contextlib import suppress
@@ -8,7 +8,8 @@ from pathlib import Path
 from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
-from sbertkit.index import VECTORS_FILE, LiveRows, VectorSegment
+from sbertkit.index.live_rows import LiveRows
+from sbertkit.index.segment import VECTORS_FILE, VectorSegment
 from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
@@ -24,21 +25,21 @@ from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.view import Segment, View
 
 READ_ATTEMPTS = 10
-"""How often a reader starts again when a writer puts a newer generation in its way."""
+"""How often a reader starts again when a writer commits a newer generation meanwhile."""
 
 HASH_ALL_BYTES = 2**30
 """Size of an index up to which opening it hashes every file."""
 
 
 def open_view(root: Path, known: View | None = None) -> View:
-    """The state of an index folder now: one generation as a whole, its files checked.
+    """The current state of an index folder: one whole generation, its files checked.
 
     Args:
         root: The index folder.
-        known: An earlier state; its segments that are still there are not opened again.
+        known: An earlier state, whose segments are not opened again.
 
     Raises:
-        DamagedIndex: A file is missing, cut or changed.
+        DamagedIndex: A file is missing, truncated or changed.
         InputError: The folder is no index.
         StorageError: A file cannot be read.
     """
@@ -48,7 +49,7 @@ def open_view(root: Path, known: View | None = None) -> View:
         try:
             return opened.view(manifest)
         except SbertkitError:
-            # A writer may have put a newer generation in the place of this one meanwhile.
+            # A writer may have committed a newer generation meanwhile.
             if read_manifest(root) == manifest:
                 raise
     raise DamagedIndex(f"{root} was rewritten {READ_ATTEMPTS} times while it was being opened")
@@ -58,14 +59,14 @@ def open_generation(root: Path, manifest: Manifest) -> View:
     """The segments that a manifest names, their files checked before any is parsed.
 
     Raises:
-        DamagedIndex: A file is missing, cut or changed.
+        DamagedIndex: A file is missing, truncated or changed.
         StorageError: A file cannot be read.
     """
     return _Opened(root, None).view(manifest)
 
 
 class _Opened:
-    """What has been checked and opened of a folder, so that a further attempt need not again."""
+    """Files that were checked and opened, so that the next attempt need not do it again."""
 
     def __init__(self, root: Path, known: View | None) -> None:
         self._root = root
@@ -93,13 +94,14 @@ class _Opened:
         for entry in manifest.files():
             if entry in self._checked:
                 continue
-            # The vectors are mapped and not parsed, so that a large file need not be read.
+            # The vectors are memory-mapped, not parsed, so that a large file need not be read.
             hashed = hash_all or Path(entry.path).name != VECTORS_FILE
             problem = check_file(self._root, entry, hashed=hashed)
             if problem is not None:
                 raise DamagedIndex(
                     f"{self._root / problem.file}: {problem.reason}; restore it from a backup or "
-                    f"build the index again, or save what can be with: sbertkit repair {self._root}"
+                    "build the index again, or save what can be saved with: sbertkit repair "
+                    f"{self._root}"
                 )
             self._checked.add(entry)
 
@@ -126,12 +128,12 @@ def load_encoder(
     device: str = "auto",
     trust_remote_code: bool = False,
 ) -> Encoder:
-    """The encoder that an index carries; else the one it names, where it says or as it was given.
+    """The bundled encoder of an index; else the one it names, at its relative path or by name.
 
     Args:
         root: The index folder.
-        manifest: What the index says; its files have been checked.
-        model: Where it is now, if not there.
+        manifest: The manifest, whose files have been checked.
+        model: Where the model is now, if not there.
         device: Where to run it.
         trust_remote_code: Run Python code that comes with it.
 
@@ -139,16 +141,16 @@ def load_encoder(
         InputError: It cannot be loaded.
     """
     if model is None and device in ("auto", "cpu"):
-        carried = load_bundled(root, manifest)
-        if carried is not None:
-            return carried
+        bundled = load_bundled(root, manifest)
+        if bundled is not None:
+            return bundled
     entry = manifest.encoder
-    if device not in ("auto", "cpu"):  # what is always there needs no torch to be found
+    if device not in ("auto", "cpu"):  # the CPU needs no torch to be found
         from sbertkit.encoder.backends.torch import choose_device
 
         choose_device(device)
     name = model or entry.name
-    with suppress(OSError):  # what may not be looked at is not there
+    with suppress(OSError):  # no permission
         if model is None and entry.relative is not None and (root / entry.relative).is_dir():
             name = os.path.normpath(root / entry.relative)
     try:
@@ -159,8 +161,8 @@ def load_encoder(
         if model is not None:
             raise
         raise InputError(
-            f"the encoder of {root} cannot be loaded: {error}; if it is elsewhere now, say where "
-            "with model (--model)"
+            f"the encoder of {root} cannot be loaded: {error}; if it was moved, give its new "
+            "place with model (--model)"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What is asked of an index: queries as unit vectors, and how many hits."""
+"""Queries as unit vectors."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,17 +42,17 @@ def as_matrix(rows: Any) -> Vectors:
 
 
 class QueryEncoder:
-    """Encodes queries and remembers the vectors of the last ones; safe to share between threads.
+    """Encodes queries and caches the vectors of the last ones; safe to share between threads.
 
     Args:
         encoder: The encoder.
-        remembered: How many vectors are kept, those that were used last.
+        cached: How many vectors are kept, those that were used last.
     """
 
-    def __init__(self, encoder: Encoder, remembered: int = 1_024) -> None:
+    def __init__(self, encoder: Encoder, cached: int = 1_024) -> None:
         self.dim = encoder.dim
         self._encoder = encoder
-        self._remembered = remembered
+        self._cached = cached
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = fork_safe_lock()
 
@@ -71,10 +71,10 @@ class QueryEncoder:
         if new:
             known.update(zip(new, self._encoder.encode(new, kind="query"), strict=True))
         with self._lock:
-            for text in texts[-self._remembered :]:
+            for text in texts[-self._cached :]:
                 self._vectors[text] = known[text].copy()  # not a view that keeps all the others
                 self._vectors.move_to_end(text)
-            while len(self._vectors) > self._remembered:
+            while len(self._vectors) > self._cached:
                 self._vectors.popitem(last=False)
         if not texts:
             return np.empty((0, self.dim), np.float32)

@@ -1,4 +1,4 @@
-"""What an index gives back: hits, its description, and problems found in it."""
+"""Results of an index: hits, its description, changes and problems."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Hit(NamedTuple):
         id: The document's id.
         score: The exact cosine of query and document, -1 to 1.
         text: The stored text.
-        metadata: The document's further fields.
+        metadata: The document's metadata.
     """
 
     id: str
@@ -30,15 +30,15 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a change did to an index; false where it did nothing.
+    """What a change did to an index; false if it did nothing.
 
     Attributes:
         added: New documents.
-        changed: Documents that took the place of others.
-        deleted: Documents that went.
-        unchanged: Documents that were given and left as they are.
-        encoded: Texts that went through the encoder.
-        documents: Documents that the index has now.
+        changed: Documents that replaced stored ones.
+        deleted: Deleted documents.
+        unchanged: Documents that were given and are stored already.
+        encoded: Texts that were encoded.
+        documents: Documents in the index now.
     """
 
     added: int = 0
@@ -54,38 +54,38 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did; false where nothing was damaged.
+    """What a repair did; false if nothing was damaged.
 
     Attributes:
-        mended: What was made anew, and from what.
-        lost: What could not be saved.
-        kept: What lies in the folder and is not named by the manifest; it was left as it is.
+        repaired: What was rebuilt, and from what.
+        lost: What could not be recovered.
+        kept: What is in the folder and not named by the manifest; it was left unchanged.
     """
 
-    mended: tuple[Problem, ...] = ()
+    repaired: tuple[Problem, ...] = ()
     lost: tuple[Problem, ...] = ()
     kept: tuple[Problem, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.mended or self.lost)
+        return bool(self.repaired or self.lost)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """What an index holds.
+    """The description of an index.
 
     Attributes:
         documents: Number of documents.
         dim: Size of a vector.
         kind: Kind of its vector index.
-        model: Name of the encoder as it was given.
+        model: Name of the encoder, as it was given.
         fingerprint: The encoder's fingerprint.
         generation: How often the index was written.
         bytes: Size of all its files.
-        recall: The recall that was asked for.
-        segments: Number of its segments; `SearchIndex.compact` makes one of them.
-        deleted: Deleted documents that still take room until then.
-        encoder_bytes: Size of the encoder that it carries; 0 where queries need the model.
+        recall: The requested recall.
+        segments: Number of its segments; `SearchIndex.compact` merges them.
+        deleted: Deleted documents that occupy disk space until then.
+        encoder_bytes: Size of the bundled encoder; 0 if queries need the model.
         precision: The precision that its vectors were computed in.
     """
 

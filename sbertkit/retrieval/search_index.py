@@ -1,8 +1,9 @@
-"""The index as one sees it: encoder, vector segments and documents behind one object."""
+"""The search index: encoder, vector segments and documents behind one object."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -14,15 +15,16 @@ from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadOptions, repair_surrogates
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
-from sbertkit.retrieval.build import BuildOptions, build_index
+from sbertkit.retrieval.build import BuildOptions, IndexBuild
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.corpus import Corpus
 from sbertkit.retrieval.current_view import CurrentView
-from sbertkit.retrieval.imported_vectors import VectorSource
-from sbertkit.retrieval.inspection import describe, verify_index
+from sbertkit.retrieval.dump import dump_index
+from sbertkit.retrieval.inspection import describe, index_info, verify_index
 from sbertkit.retrieval.manifest import read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
+from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.view import View
 
@@ -33,13 +35,19 @@ _DOCUMENTS_PER_CHUNK = 100
 class SearchIndex:
     """An index folder opened for search; made by `SearchIndex.build` or `SearchIndex.open`.
 
-    It keeps the view of the moment it was opened, also while another process writes, until
-    `refresh` or a change of its own. Safe to share between threads, one of which changes it.
+    It keeps the view of the index at opening, also while another process writes, until `refresh` or
+    a change of its own. Safe to share between threads, one of which changes it.
 
     Attributes:
         path: The folder.
-        encoder: The encoder that queries go through.
+        encoder: The encoder for queries.
     """
+
+    # What needs no encoder works on the folder of an index, without opening it.
+    info_at = staticmethod(index_info)
+    verify_at = staticmethod(verify_index)
+    repair_at = staticmethod(repair_index)
+    dump_at = staticmethod(dump_index)
 
     def __init__(self, path: Path, encoder: Encoder, view: View) -> None:
         self.path = path
@@ -60,17 +68,16 @@ class SearchIndex:
         *,
         kind: str = "auto",
         recall: float = 0.95,
-        clusters: int | None = None,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
-        progress: bool = False,
         with_encoder: bool | None = None,
         resume: bool = False,
-        vectors: VectorSource | None = None,
+        progress: bool = False,
+        options: BuildOptions = BuildOptions(),  # noqa: B008  # frozen
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
 
-        An index that is there already is replaced; until the last moment, and after any failure, it
-        stays as it was. Blank documents are left out with a warning.
+        An existing index is replaced; until the last moment, and after any failure, it stays
+        unchanged. Blank documents are left out with a warning.
 
         Args:
             corpus: A path (see `sbertkit.data.read_corpus`) or an iterable of `Document`, of
@@ -80,36 +87,26 @@ class SearchIndex:
             path: The index folder: new, empty or an sbertkit index.
             kind: ``flat``, ``hnsw``, ``ivf``, or ``auto``: flat up to 50,000 documents, then hnsw.
             recall: The recall@10 against exhaustive search that is wanted; kept for tuning.
-            clusters: Clusters of kind ``ivf``; by default chosen by the number of documents.
             read: How the corpus is read.
+            with_encoder: Bundle the encoder into the folder as one ONNX model, so that `open` and
+                queries need neither the model nor torch. ``None``: if it can be exported, else
+                with a warning; ``True``: refuse an encoder that cannot, before anything is encoded.
+            resume: Continue a build at `path` that was interrupted, if there is one, and keep what
+                this one has encoded if it is interrupted.
             progress: Show progress on standard error.
-            with_encoder: Put the encoder into the folder as one graph, so that `open` and queries
-                need neither the model nor torch. ``None``: where it can be exported, else with a
-                warning; ``True``: refuse an encoder that cannot, before anything is encoded.
-            resume: Go on with what a killed build at `path` has encoded, if there is any, and keep
-                what this one has encoded if it is interrupted.
-            vectors: The vectors of the documents, so that nothing is encoded but a few texts to
-                compare: an array (n, dim) or a ``.npy`` file with a row for each document in order,
-                or a Parquet file with columns ``id`` and ``vector``.
+            options: What only some builds need.
 
         Raises:
             InputError: The corpus, the path or an argument is refused.
-            ModelMismatch: The vectors that are given are not the encoder's.
+            ModelMismatch: Given vectors are not the encoder's.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        options = BuildOptions(
-            kind, recall, clusters, read, progress, with_encoder, resume, vectors
-        )
-        loaded: list[Encoder] = []
-
-        def load() -> Encoder:
-            loaded.append(_checked(encoder if isinstance(encoder, Encoder) else encoder()))
-            return loaded[0]
-
+        build = IndexBuild(kind, recall, read, with_encoder, resume, progress, options)
+        load = encoder if callable(encoder) else partial(_checked, encoder)
         if not callable(encoder):
             _checked(encoder)
-        build_index(corpus, load, output_folder(path), options)
-        return cls.open(path, loaded[0])
+        loaded = build.run(corpus, lambda: _checked(load()), output_folder(path))
+        return cls.open(path, loaded)
 
     @classmethod
     def open(
@@ -127,16 +124,16 @@ class SearchIndex:
 
         Args:
             path: The index folder.
-            encoder: The encoder for queries; ``None`` takes the one that the index carries, on the
-                CPU, or loads the one that it names.
-            model: Where that encoder is now, if not where the index says; it is loaded.
+            encoder: The encoder for queries; ``None`` takes the bundled one, on the CPU, or loads
+                the one that the index names.
+            model: Where that encoder is now, if not where the index names it; it is loaded.
             device: Where to run an encoder that is loaded.
             trust_remote_code: Run Python code that comes with its model.
 
         Raises:
             MissingFile: There is no such folder.
             InputError: The folder is no index.
-            DamagedIndex: A file is missing, cut or changed.
+            DamagedIndex: A file is missing, truncated or changed.
             NewerFormat: A newer sbertkit wrote it.
             ModelMismatch: The encoder is not the one that built the index.
             StorageError: A file cannot be read.
@@ -228,8 +225,8 @@ class SearchIndex:
             progress: Show progress on standard error.
 
         Raises:
-            InputError: A document is refused, or its id is there already or given twice.
-            ModelMismatch: Another process has built the index anew with another encoder.
+            InputError: A document is refused, or its id is not new or a duplicate.
+            ModelMismatch: Another process has rebuilt the index with another encoder.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         return self._change(corpus, "add", read, progress)
@@ -241,10 +238,9 @@ class SearchIndex:
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
     ) -> Changes:
-        """Adds the documents of a corpus; those whose ids are there take the place of the old.
+        """Adds the documents of a corpus, or replaces those with the same ids; see `add`.
 
-        Documents that are there already just as they are given stay, and are not encoded. See
-        `add`.
+        Documents that are stored already exactly as given are left unchanged and not encoded.
         """
         return self._change(corpus, "upsert", read, progress)
 
@@ -255,46 +251,43 @@ class SearchIndex:
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
     ) -> Changes:
-        """Makes the index hold the documents of a corpus and no others; see `upsert`.
+        """Makes the index hold exactly the documents of a corpus; see `upsert`.
 
-        Only what is new or changed is encoded; what the corpus has no longer is deleted.
+        Only new and changed documents are encoded; those that are not in the corpus are deleted.
         """
         return self._change(corpus, "update", read, progress)
 
     def delete(self, ids: Iterable[str], *, missing_ok: bool = False) -> Changes:
         """Deletes the documents of some ids; all or none of them.
 
-        Their rows take room until `compact`, or a later change that finds it worth while.
+        Their rows occupy disk space until `compact`, or until a later change rewrites the segment.
 
         Args:
             ids: The ids.
-            missing_ok: Pass over ids that are not there.
+            missing_ok: Ignore unknown ids.
 
         Raises:
-            UnknownId: An id is not there.
-            InputError: An id is given twice.
+            UnknownId: An id is unknown.
+            InputError: A duplicate id.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         with self._changing() as view:
             return delete_documents(self.path, ids, missing_ok=missing_ok, known=view)
 
-    def compact(self, *, progress: bool = False) -> Changes:
-        """Writes the index anew as one segment without what was deleted; nothing is encoded.
-
-        Args:
-            progress: Show progress on standard error.
+    def compact(self) -> Changes:
+        """Rewrites the index as one segment without deleted documents; nothing is encoded.
 
         Raises:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         with self._changing() as view:
-            return compact_index(self.path, progress=progress, known=view)
+            return compact_index(self.path, known=view)
 
     def refresh(self) -> bool:
-        """Takes over what other processes have written since; whether there was anything.
+        """Loads what other processes have written since; whether there was anything.
 
         Raises:
-            InputError: As `open`; the view then stays as it was.
+            InputError: As `open`; the view is then unchanged.
         """
         with self._current.used() as view:
             return self._take_newer(view)
@@ -326,17 +319,17 @@ class SearchIndex:
         return self._current.manifest.documents
 
     def info(self) -> IndexInfo:
-        """What the index holds."""
+        """The description of the index."""
         return describe(self._current.manifest)
 
     def verify(self) -> tuple[Problem, ...]:
-        """What is wrong with the folder's files now; empty when nothing is."""
+        """What is wrong with the folder's files now; empty if nothing is."""
         return verify_index(self.path)
 
     def close(self) -> None:
-        """Frees the files; the index cannot be searched any more.
+        """Closes the files; the index cannot be searched any more.
 
-        Searches of other threads that run meanwhile finish first.
+        Running searches of other threads finish first.
         """
         self._current.close()
 
@@ -365,7 +358,7 @@ class SearchIndex:
 
     @contextmanager
     def _changing(self) -> Iterator[View]:
-        """The newest view, which a change starts from; then the one that it has made is taken.
+        """The newest view, which a change starts from; afterwards the view that it made is loaded.
 
         Raises:
             ModelMismatch: The newest is another encoder's.
@@ -376,7 +369,7 @@ class SearchIndex:
             self._take_newer(view)
 
     def _take_newer(self, view: View) -> bool:
-        """Takes over what is newer than a view; whether there was anything."""
+        """Loads a newer view than this one; whether there is one."""
         if read_manifest(self.path) == view.manifest:
             return False
         newer = open_view(self.path, view)
@@ -385,7 +378,7 @@ class SearchIndex:
         return True
 
     def _drawn(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """The documents, drawn so many at a time, so that `close` need not wait for the last."""
+        """The documents, read in chunks, so that `close` need not wait for the last."""
         while True:
             with self._current.used():
                 drawn = list(islice(documents, _DOCUMENTS_PER_CHUNK))

@@ -1,4 +1,4 @@
-"""The deleted rows of all segments, in one file a generation."""
+"""The deleted rows of all segments, in one file per generation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sbertkit.errors import DamagedIndex
 from sbertkit.files import read_regular
-from sbertkit.index import LiveRows
+from sbertkit.index.live_rows import LiveRows
 from sbertkit.retrieval.manifest import TOMBSTONES_FOLDER, FileEntry, Manifest
 from sbertkit.storage import sync_file, sync_folder
 
@@ -19,12 +19,12 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 
 
 def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None]) -> FileEntry:
-    """Writes the deleted rows, one line (segment, row) each, and puts them on the disk.
+    """Writes the deleted rows as pairs (segment, row), and syncs them to the disk.
 
     Args:
         root: The index folder.
-        generation: That the file belongs to.
-        live: Of each segment in the manifest's order; ``None`` where all rows are live.
+        generation: The generation of the file.
+        live: The live rows of each segment in the manifest's order; ``None`` if all are live.
     """
     pairs = [
         np.stack([np.full(len(rows), place), rows], axis=1)
@@ -69,7 +69,7 @@ def read_tombstones(root: Path, manifest: Manifest) -> list[LiveRows | None]:
 
 
 def _read_pairs(path: Path, count: int) -> npt.NDArray[np.int64]:
-    """So many pairs (count, 2), with the header that they are written with, which is not parsed."""
+    """The pairs (count, 2) of a file, whose header must be the one that is written; not parsed."""
     raw = read_regular(path, limit=_HEADER_LIMIT + count * 16)
     start = len(raw) - count * 16
     dictionary = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({count}, 2), }}"
@@ -81,7 +81,7 @@ def _read_pairs(path: Path, count: int) -> npt.NDArray[np.int64]:
 
 
 def live_rows(count: int, deleted: npt.NDArray[np.int64]) -> LiveRows | None:
-    """The rows of a segment without the deleted ones; ``None`` where none is deleted."""
+    """The live rows of a segment; ``None`` if none is deleted."""
     if not len(deleted):
         return None
     mask = np.ones(count, np.bool_)

@@ -1,4 +1,4 @@
-"""One generation of an index, opened: what is searched, and what a change starts from."""
+"""One generation of an index, opened: what is searched and what a change starts from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
-from sbertkit.data import Document
-from sbertkit.index import LiveRows, VectorSegment
+from sbertkit.data import Document, SourcedDocument
+from sbertkit.index.live_rows import LiveRows
+from sbertkit.index.segment import VectorSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.manifest import Manifest, SegmentEntry
 from sbertkit.retrieval.results import Hit
@@ -19,10 +20,10 @@ class Segment:
     """A segment, opened.
 
     Attributes:
-        entry: What the manifest says of it.
+        entry: Its entry in the manifest.
         vectors: Its vectors.
         documents: Its documents.
-        live: Its rows that are not deleted; ``None`` where none is.
+        live: Its rows that are not deleted; ``None`` if none is deleted.
     """
 
     entry: SegmentEntry
@@ -40,6 +41,10 @@ class Segment:
         if self.live is None:
             return np.ones(len(self.vectors), np.bool_)
         return self.live.mask.copy()
+
+    def live_documents(self) -> Iterator[SourcedDocument]:
+        """Its documents that are not deleted, in order, one at a time."""
+        return self.documents.documents(None if self.live is None else self.live.mask)
 
     def with_mask(self, mask: npt.NDArray[np.bool_]) -> "Segment":
         """The segment with other rows deleted."""
@@ -82,7 +87,7 @@ class View:
         return hits
 
     def find(self, ids: Sequence[str]) -> dict[str, tuple[int, StoredRow]]:
-        """Where those of some ids that are there are: the segment's number, and the row, by id."""
+        """Where documents are stored, by id: segment number and row; unknown ids are left out."""
         found = {}
         for place, segment in enumerate(self.segments):
             for document_id, stored in segment.documents.find(ids).items():
@@ -99,26 +104,25 @@ class View:
     def documents(self) -> Iterator[Document]:
         """All documents, one at a time."""
         for segment in self.segments:
-            mask = None if segment.live is None else segment.live.mask
-            for sourced in segment.documents.documents(mask):
+            for sourced in segment.live_documents():
                 yield sourced.document
 
     def sample(self, drawn: npt.NDArray[np.int64]) -> tuple[list[str], Vectors]:
-        """Ids and vectors (n, dim) of the documents with these numbers, which are sorted."""
+        """Ids and vectors (n, dim) of the documents with these numbers, in ascending order."""
         ids: list[str] = []
-        parts = [np.empty((0, self.manifest.encoder.dim), np.float32)]
+        vectors = [np.empty((0, self.manifest.encoder.dim), np.float32)]
         start = 0
         for segment in self.segments:
             end = start + segment.count
             rows = np.flatnonzero(segment.mask())[drawn[(start <= drawn) & (drawn < end)] - start]
             documents = segment.documents.at(rows.tolist())
             ids += [documents[row].id for row in rows.tolist()]
-            parts.append(segment.vectors.at(rows))
+            vectors.append(segment.vectors.at(rows))
             start = end
-        return ids, np.concatenate(parts)
+        return ids, np.concatenate(vectors)
 
     def close(self) -> None:
-        """Frees the files."""
+        """Closes the files."""
         for segment in self.segments:
             segment.documents.close()
 

@@ -1,4 +1,4 @@
-"""The folder that an index is built in: what may be replaced, leftovers, and undoing a failure."""
+"""The folder in which a generation of an index is written, committed or undone."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sbertkit.errors import DamagedIndex, InputError, SbertkitError, StorageError
 from sbertkit.files import read_regular
-from sbertkit.index import VECTORS_FILE
+from sbertkit.index.segment import VECTORS_FILE
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.retrieval import journal
 from sbertkit.retrieval.manifest import (
@@ -24,19 +24,19 @@ from sbertkit.retrieval.manifest import (
 from sbertkit.storage import clear_folder, follow_modes, storage_errors, sync_folder, sync_tree
 
 _MAX_GENERATION = 10**12
-"""No index is written so often; a name with more is somebody else's."""
+"""No index is written so often; a name with a greater number is not ours."""
 
 CHUNKS_FILE = "chunks.jsonl"
-"""In the folder of a segment that is being built: which of its vectors are on the disk."""
+"""In the folder of a segment that is being built: the log of vectors that are on the disk."""
 
 
 def check_target(path: Path) -> None:
-    """Refuses to build where something else than an index is.
+    """Refuses to build over anything but an index or an empty folder.
 
     Raises:
-        InputError: The path is a file, or a folder of somebody else's.
+        InputError: The path is a file, or another folder.
         NewerFormat: It is an index of a newer format.
-        StorageError: It cannot be looked at.
+        StorageError: It cannot be read.
     """
     with storage_errors(path):
         if not path.exists():
@@ -49,16 +49,16 @@ def check_target(path: Path) -> None:
             return
     if not is_index(path):
         raise InputError(
-            f"{path} holds files and is not an sbertkit index; it was left as it is: choose a new "
+            f"{path} holds files and is not an sbertkit index; it was not changed: choose a new "
             "or empty folder"
         )
-    # A damaged index may be built anew, a newer one is not ours to replace.
+    # A damaged index may be rebuilt; a newer one is not replaced.
     with suppress(DamagedIndex):
         read_manifest(path)
 
 
 def _is_begun(place: Path) -> bool:
-    """Whether a killed first build has left this in a folder that was empty."""
+    """Whether this is a leftover of a killed first build in an empty folder."""
     name = place.name
     if name == LOCK_FILE:
         return True
@@ -68,9 +68,9 @@ def _is_begun(place: Path) -> bool:
 
 
 def index_lock(path: Path) -> AbstractContextManager[None]:
-    """Holds the right to write an index folder for the block, also where there is none yet.
+    """Locks an index folder for writing for the block, also one that does not exist yet.
 
-    The lock is in the folder, where all who can write it meet, and moves there with a new index.
+    The lock is in the folder, where all writers find it, and moves there with a new index.
     """
 
     def place() -> Path:
@@ -82,24 +82,24 @@ def index_lock(path: Path) -> AbstractContextManager[None]:
 
 
 def _building(path: Path) -> Path:
-    """Where an index is built that is to be at a path where nothing is."""
+    """Where a new index is built, before it is moved to its path."""
     return path.with_name(f".{path.name}.building")
 
 
 class Workspace:
-    """Where the files of a generation that is being made go.
+    """Where the files of a new generation are written.
 
     Attributes:
         root: The index folder, or what will become it.
         generation: The generation.
-        names: Of the new folders, of segments and encoders.
+        names: The names of the new folders, of segments and encoders.
     """
 
-    def __init__(self, root: Path, generation: int, left: Path | None) -> None:
+    def __init__(self, root: Path, generation: int, interrupted: Path | None) -> None:
         self.root = root
         self.generation = generation
         self.names: list[str] = []
-        self._left = left
+        self._interrupted = interrupted
         self._begun = _manifest_bytes(root)
         self._committed = False
 
@@ -112,18 +112,18 @@ class Workspace:
     def new_segment(self) -> Path:
         """The folder of a new segment.
 
-        It is empty, or has the vectors that an interrupted build has written with the log of them.
+        It is empty, or has the vectors of an interrupted build and their log.
         """
         folder = self.root / SEGMENTS_FOLDER / self.new_name()
-        if self._left is None:
+        if self._interrupted is None:
             folder.mkdir(parents=True)
         else:
-            self._left.rename(folder)
-            self._left = None
+            self._interrupted.rename(folder)
+            self._interrupted = None
         return folder
 
     def sync(self) -> None:
-        """Puts the new folders on the disk, before a manifest names them."""
+        """Syncs the new folders to the disk, before a manifest names them."""
         self.check_alone()
         for place in self.places():
             if place.is_dir():
@@ -136,27 +136,27 @@ class Workspace:
         """Makes a manifest the state of the index folder, in one step.
 
         Raises:
-            StorageError: The folder is not in the state that the change began with.
+            StorageError: The folder is not in the state that the change started from.
         """
         self.check_alone()
         self._committed = True
         manifest.commit(self.root)
 
     def check_alone(self) -> None:
-        """Refuses to go on where somebody has written whom the lock did not keep away.
+        """Refuses to continue if another writer has changed the folder despite the lock.
 
         Raises:
-            StorageError: It is so.
+            StorageError: One has.
         """
         if self.is_overtaken():
             raise StorageError(
                 f"another writer has changed {self.root} meanwhile, which this file system did not "
-                "keep out; nothing of this change was kept: make it again"
+                "prevent; nothing of this change was kept: repeat it"
             )
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Says of errors in the block that another writer has led to them, where one has been."""
+        """Reports another writer as the cause of errors in the block, if there was one."""
         try:
             yield
         except (OSError, SbertkitError):
@@ -164,7 +164,7 @@ class Workspace:
             raise
 
     def is_overtaken(self) -> bool:
-        """Whether the folder is in another state than the one that this change began with."""
+        """Whether the folder is in another state than the one that this change started from."""
         return not self._committed and _manifest_bytes(self.root) != self._begun
 
     def discard(self) -> None:
@@ -173,24 +173,23 @@ class Workspace:
             shutil.rmtree(place, ignore_errors=True)
 
     def places(self) -> list[Path]:
-        """Where the new folders may be."""
+        """The possible paths of the new folders."""
         parents = (self.root / SEGMENTS_FOLDER, self.root / ENCODER_FOLDER)
         return [parent / name for name in self.names for parent in parents]
 
 
 @contextmanager
 def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
-    """Yields a place for a new generation; when the block ends well, the index is at `path`.
+    """Yields a workspace for a new generation; when the block ends well, the index is at `path`.
 
-    The block puts files there and commits a manifest to the workspace's root. Where nothing was,
-    all that happens beside `path` under another name. When the block fails or commits nothing, what
-    it wrote goes again. Only a commit removes anything else: what it has replaced, and what killed
-    writers have left.
+    The block writes files there and commits a manifest. A new index is written beside `path` under
+    another name. If the block fails or commits nothing, its files are removed. Only a commit
+    removes anything else: what it has replaced, and leftovers of killed writers.
 
     Args:
         path: The index folder.
-        resume: Whether to go on with the vectors that an interrupted build has written, and whether
-            those of this one stay when the block fails.
+        resume: Whether to continue with the vectors of an interrupted build, and to keep those of
+            this one if the block fails.
 
     Raises:
         InputError: There is a link in the folder.
@@ -226,10 +225,10 @@ def new_generation(path: Path, *, resume: bool = False) -> Iterator[Workspace]:
 
 
 def refuse_links(root: Path) -> None:
-    """Refuses to write where that would lead out of the index folder.
+    """Refuses links in an index folder, through which writes would leave it.
 
     Raises:
-        InputError: One of the folders that an index consists of is a link, or has one below it.
+        InputError: One of the folders of the index is a link, or has one in it.
     """
     for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
         top = root / name
@@ -244,7 +243,7 @@ def refuse_links(root: Path) -> None:
 
 
 def _interrupted(root: Path) -> Path | None:
-    """The folder of a segment that no manifest names, whose encoding was begun."""
+    """The folder of a segment of an interrupted build, if there is one."""
     named: set[str] = set()
     with suppress(InputError):
         named = {segment.id for segment in read_manifest(root).segments}
@@ -253,7 +252,7 @@ def _interrupted(root: Path) -> Path | None:
 
 
 def _keep_vectors(folder: Path) -> None:
-    """Removes all that an interrupted build has written besides its vectors."""
+    """Removes everything that an interrupted build has written but its vectors."""
     for file in folder.iterdir():
         if file.name not in (VECTORS_FILE, CHUNKS_FILE):
             file.unlink()
@@ -261,11 +260,11 @@ def _keep_vectors(folder: Path) -> None:
 
 
 def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
-    """Removes what a failed change wrote, unless it had come as far as its commit."""
+    """Removes the files of a failed change, unless it was committed."""
     if fresh:
         clear_folder(workspace.root, (LOCK_FILE,))
         return
-    # What cannot be told now, or removed, is left to the next writer.
+    # What cannot be read or removed now is left to the next writer.
     with suppress(OSError):
         if workspace.is_overtaken():
             workspace.discard()
@@ -283,7 +282,7 @@ def _is_committed(workspace: Workspace) -> bool:
 
 
 def _manifest_bytes(root: Path) -> bytes | None:
-    """The manifest as it is; ``None`` where there is none, or no regular file.
+    """The bytes of the manifest; ``None`` if there is none, or no regular file.
 
     Raises:
         OSError: It cannot be read.
@@ -295,7 +294,7 @@ def _manifest_bytes(root: Path) -> bytes | None:
 
 
 def _next_generation(root: Path) -> int:
-    """One more than any generation that has left a trace in the folder."""
+    """One more than any generation that is found in the folder."""
     numbers = [0, *map(journal.generation_of, journal.present(root))]
     with suppress(InputError):
         numbers.append(read_manifest(root).generation)

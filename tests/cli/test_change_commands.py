@@ -87,14 +87,14 @@ def test_bad_input_is_one_line_and_changes_nothing(
     before = contents(index)
     for arguments, told in (
         (("add", index, new), "'a' on line 1 is in the index already"),
-        (("add", index, twice), "'x' stands on lines 1 and 2"),
-        (("upsert", index, twice), "'x' stands on lines 1 and 2"),
+        (("add", index, twice), "duplicate id 'x' on lines 1 and 2"),
+        (("upsert", index, twice), "duplicate id 'x' on lines 1 and 2"),
         (("upsert", index, bad), "line 2"),
-        (("index", twice, "-o", index, "--update"), "'x' stands on lines 1 and 2"),
+        (("index", twice, "-o", index, "--update"), "duplicate id 'x' on lines 1 and 2"),
         (("upsert", index, tmp_path / "nowhere.jsonl"), "nowhere.jsonl"),
         (("upsert", index, new, "--model", tmp_path / "nowhere"), "nowhere"),
         (("delete", index, "a", "nobody"), "no document with the id 'nobody'; nothing was deleted"),
-        (("delete", index, "a", "a"), "'a' is given twice"),
+        (("delete", index, "a", "a"), "duplicate id 'a'"),
         (("add", tmp_path / "none", new), "there is no index at"),
         (("delete", tmp_path, "a"), "not an sbertkit index"),
         (("compact", tmp_path), "not an sbertkit index"),
@@ -129,7 +129,7 @@ def test_a_damaged_index_is_repaired(run: Run, index: Path) -> None:
     assert "vectors.npy: expected" in ran.out
     ran = run("repair", index)
     assert ran.status == 0, ran.err
-    assert "vectors.npy: made anew from the stored texts" in ran.out
+    assert "vectors.npy: rebuilt from the stored texts" in ran.out
     assert run("verify", index).status == 0
     assert run("repair", index).out == "nothing to repair\n"
     (path,) = index.rglob("documents.db")

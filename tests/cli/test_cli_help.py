@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sbertkit.cli.app import app
 from sbertkit.encoder.options import BACKEND_CHOICES, PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.index import KINDS
+from sbertkit.index.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

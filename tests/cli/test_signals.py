@@ -298,12 +298,12 @@ def _check_interrupted(
 
 def _check_whole(work: Path) -> None:
     """What is there is whole: every index verifies, results can be read, a model loads."""
-    from sbertkit import Encoder, verify_index
+    from sbertkit import Encoder, SearchIndex
 
     result = work / "out" / "x"
     for folder in (work / "index", result):
         if (folder / "manifest.json").exists():
-            assert verify_index(folder) == ()
+            assert SearchIndex.verify_at(folder) == ()
     if (result / "modules.json").exists() or (result / "export.json").exists():
         Encoder.load(result)
     if (work / "out" / "x.json").exists():

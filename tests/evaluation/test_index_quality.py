@@ -22,7 +22,7 @@ DOCUMENTS = 400
 @pytest.fixture(scope="module")
 def build(tiny_encoder: "Encoder", tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Builds an index of a kind over texts of which no two are equal."""
-    from sbertkit.retrieval import SearchIndex
+    from sbertkit.retrieval import BuildOptions, SearchIndex
 
     made: dict[tuple[str, Any], SearchIndex] = {}
 
@@ -36,7 +36,7 @@ def build(tiny_encoder: "Encoder", tmp_path_factory: pytest.TempPathFactory) -> 
             ]
             place = tmp_path_factory.mktemp(kind) / "index"
             made[kind, clusters] = SearchIndex.build(
-                texts, tiny_encoder, place, kind=kind, clusters=clusters
+                texts, tiny_encoder, place, kind=kind, options=BuildOptions(clusters)
             )
         return made[kind, clusters]
 

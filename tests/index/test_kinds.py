@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sbertkit.errors import InputError, InputTypeError, MissingDependency
-from sbertkit.index import AUTO_FLAT_LIMIT, KINDS, check_kind, choose_kind, faiss_library
+from sbertkit.index import faiss_library
+from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS, Hnsw, Ivf, check_kind, choose_kind
 
 
 def test_there_are_these_kinds() -> None:
@@ -76,23 +77,20 @@ def test_more_clusters_than_documents_are_refused_with_a_number_that_works(
 
 @pytest.mark.parametrize("count", [1, 2, 38, 39, 40, 1_000, 123_456, 50_000_000])
 def test_default_clusters_are_never_more_than_the_documents_can_fill(count: int) -> None:
-    parameters = KINDS["ivf"].parameters(count, None)
-    assert 1 <= parameters["clusters"] <= max(1, count // 39)
-    assert 1 <= parameters["probes"] <= parameters["clusters"]
+    kind = Ivf.for_count(count)
+    assert 1 <= kind.clusters <= max(1, count // 39)
+    assert 1 <= kind.probes <= kind.clusters
 
 
 @pytest.mark.parametrize("clusters", [1, 2, 7, 8, 9, 500])
 def test_given_clusters_are_taken_and_probed_in_part(clusters: int) -> None:
-    parameters = KINDS["ivf"].parameters(1_000, clusters)
-    assert parameters["clusters"] == clusters
-    assert 1 <= parameters["probes"] <= clusters
+    kind = Ivf.for_count(1_000, clusters)
+    assert kind.clusters == clusters
+    assert 1 <= kind.probes <= clusters
 
 
 def test_hnsw_looks_at_64_candidates_at_least() -> None:
-    search = KINDS["hnsw"].search
-    assert search is not None
-    parameters = KINDS["hnsw"].parameters(1_000, None)
-    assert [search(parameters, k).efSearch for k in (1, 32, 100)] == [64, 64, 200]
+    assert [Hnsw().search_parameters(k).efSearch for k in (1, 32, 100)] == [64, 64, 200]
 
 
 def _installed(*names: str):
@@ -107,7 +105,7 @@ def _installed(*names: str):
 def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faiss_library, "distribution", _installed("faiss-cpu", "faiss-gpu"))
+    monkeypatch.setattr("importlib.metadata.distribution", _installed("faiss-cpu", "faiss-gpu"))
     with pytest.raises(MissingDependency, match="pip uninstall"):
         faiss_library.load_faiss.__wrapped__()
 
@@ -115,7 +113,7 @@ def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
 def test_a_missing_faiss_is_told_with_the_command_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faiss_library, "distribution", _installed())
+    monkeypatch.setattr("importlib.metadata.distribution", _installed())
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingDependency, match=r'pip install "sbertkit\[cpu\]"'):
         faiss_library.load_faiss.__wrapped__()

@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 
 from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex, InputError, StorageError
-from sbertkit.index import (
-    KINDS,
-    VECTORS_FILE,
-    LiveRows,
-    VectorSegment,
-    choose_kind,
-    unit_pools,
-    write_vectors,
-)
 from sbertkit.index import segment as segment_module
+from sbertkit.index.kinds import KINDS, choose_kind
+from sbertkit.index.live_rows import LiveRows
+from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 
 ALL_KINDS = sorted(KINDS)
 
@@ -38,9 +32,8 @@ def unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
 
 def made(folder: Path, rows: Vectors, kind: str, clusters: int | None = None) -> VectorSegment:
     folder.mkdir(parents=True, exist_ok=True)
-    write_vectors(folder / VECTORS_FILE, unit_pools([rows]), rows.shape[1])
-    chosen = choose_kind(kind, len(rows), clusters)
-    VectorSegment.write(folder, chosen, chosen.parameters(len(rows), clusters), {"truncated": 0})
+    write_vectors(folder / VECTORS_FILE, [unit_chunk(rows)], rows.shape[1])
+    VectorSegment.write(folder, choose_kind(kind, len(rows), clusters))
     return VectorSegment.open(folder, *rows.shape)
 
 
@@ -270,18 +263,19 @@ def test_rescoring_holds_a_bounded_part_of_the_vectors(
 def test_rows_of_any_length_are_stored_with_unit_length(tmp_path: Path) -> None:
     rows = random_rows(6)
     scaled = rows * np.array([[1e-30], [1e-20], [1], [1e10], [1e18], [3e37]], dtype=np.float32)
-    write_vectors(tmp_path / "v.npy", unit_pools([scaled[:2], scaled[2:2], scaled[2:]]), 16)
+    chunks = (scaled[:2], scaled[2:2], scaled[2:])
+    write_vectors(tmp_path / "v.npy", map(unit_chunk, chunks), 16)
     stored = np.load(tmp_path / "v.npy")
     np.testing.assert_allclose(stored, unit(rows), atol=1e-7)
     np.testing.assert_allclose(np.linalg.norm(stored.astype(np.float64), axis=1), 1, atol=1e-7)
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf, -np.inf])
-def test_a_row_without_direction_is_refused_by_its_number(tmp_path: Path, value: float) -> None:
-    first, second = random_rows(4), random_rows(4)
-    second[2] = value
+def test_a_row_without_direction_is_refused_by_its_number(value: float) -> None:
+    rows = random_rows(4)
+    rows[2] = value
     with pytest.raises(InputError, match=r"document 7 .*no direction"):
-        write_vectors(tmp_path / "v.npy", unit_pools([first, second]), 16)
+        unit_chunk(rows, first=4)
 
 
 @pytest.mark.parametrize("name", ["build.json", VECTORS_FILE, "index.faiss"])
@@ -331,10 +325,7 @@ def test_build_settings_that_make_no_sense_are_damage(tmp_path: Path, content: s
 def test_the_build_is_described_beside_the_vectors(tmp_path: Path) -> None:
     made(tmp_path, random_rows(100), "ivf", 7)
     content = json.loads((tmp_path / "build.json").read_text())
-    assert content["kind"] == "ivf"
-    assert content["parameters"] == {"clusters": 7, "probes": 7}
-    assert content["measured_recall"] is None
-    assert content["truncated"] == 0
+    assert content == {"kind": "ivf", "parameters": {"clusters": 7, "probes": 7}}
 
 
 def test_a_folder_whose_name_is_not_unicode_holds_an_index(tmp_path: Path) -> None:

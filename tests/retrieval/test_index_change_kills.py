@@ -13,7 +13,7 @@ import pytest
 from children import Child
 from index_cases import documents
 
-from sbertkit import Encoder, SearchIndex, verify_index
+from sbertkit import Encoder, SearchIndex
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
@@ -79,7 +79,7 @@ def kill_repeatedly(model: str, encoder: Encoder, path: Path, kills: int) -> Cou
                 except (EOFError, OSError):
                     break
                 possible = [after] if name == "done" else [possible[-1], after]
-        assert verify_index(path) == ()
+        assert SearchIndex.verify_at(path) == ()
         with SearchIndex.open(path, encoder) as index:
             found = {one.id: one.text for one in index.documents()}
             assert found in possible, name

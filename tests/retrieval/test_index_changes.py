@@ -103,7 +103,7 @@ def test_an_id_twice_is_refused(
         index,
         lambda: getattr(index, method)(corpus),
         InputError,
-        rf"id 'x' stands on rows 0 and {last}; every document needs an id of its own",
+        rf"duplicate id 'x' on rows 0 and {last}; every document needs an id of its own",
     )
 
 
@@ -117,7 +117,7 @@ def test_an_id_that_is_there_twice_is_refused(
         index,
         lambda: getattr(index, method)([given[0], *NEW, given[1]]),
         InputError,
-        "id 'old2' stands on rows 0 and 26",
+        "duplicate id 'old2' on rows 0 and 26",
     )
 
 
@@ -285,9 +285,7 @@ def test_unknown_ids_delete_nothing(index: SearchIndex) -> None:
         r"no document with the id 'nobody' and 1 more; nothing was deleted[^\n]*--missing-ok",
     )
     assert index.delete(["old1", "nobody", "nobody"], missing_ok=True).deleted == 1
-    assert_refused(
-        index, lambda: index.delete(["old2", "old2"]), InputError, "'old2' is given twice"
-    )
+    assert_refused(index, lambda: index.delete(["old2", "old2"]), InputError, "duplicate id 'old2'")
     for bad in ("old2", b"old2", 3, [3], [None]):
         change = partial(index.delete, bad)  # type: ignore[arg-type]
         assert_refused(index, change, InputTypeError, "expected a list|be a str")

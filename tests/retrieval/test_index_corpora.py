@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from index_cases import documents, ids_in
 
-from sbertkit import Encoder, ReadOptions, SearchIndex
+from sbertkit import BuildOptions, Encoder, ReadOptions, SearchIndex
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 
 
@@ -126,7 +126,7 @@ def test_text_after_the_first_tab_is_kept_whole(built: Callable[..., SearchIndex
 
 
 @pytest.mark.parametrize("other", ["same text", "another text"])
-def test_an_id_that_stands_twice_is_refused_with_both_places(
+def test_a_duplicate_id_is_refused_with_both_places(
     refused: Callable[..., str], tmp_path: Path, tiny_encoder: Encoder, other: str
 ) -> None:
     records = [
@@ -137,7 +137,7 @@ def test_an_id_that_stands_twice_is_refused_with_both_places(
     message = refused("dup.jsonl", "\n" + jsonl(*records))
     assert "'a'" in message
     assert "lines 2 and 4" in message
-    with pytest.raises(InputError, match="id 'a' stands on rows 0 and 2"):
+    with pytest.raises(InputError, match="duplicate id 'a' on rows 0 and 2"):
         SearchIndex.build(records, tiny_encoder, tmp_path / "index")
     assert not (tmp_path / "index").exists()
 
@@ -155,7 +155,9 @@ def test_an_id_that_looks_like_a_pattern_is_named_as_it_is(
     refused: Callable[..., str], identifier: str
 ) -> None:
     record = {"id": identifier, "text": "x"}
-    assert f"id {identifier!r} stands on lines 1 and 2" in refused("x.jsonl", jsonl(record, record))
+    assert f"duplicate id {identifier!r} on lines 1 and 2" in refused(
+        "x.jsonl", jsonl(record, record)
+    )
 
 
 def test_blank_texts_are_left_out_and_named(
@@ -275,12 +277,14 @@ def test_forty_documents_build_by_default_and_not_in_256_clusters(
     built: Callable[..., SearchIndex], refused: Callable[..., str]
 ) -> None:
     content = "".join(f"{text}\n" for _, text in documents(40))
-    message = refused("forty.txt", content, kind="ivf", clusters=256)
+    message = refused("forty.txt", content, kind="ivf", options=BuildOptions(clusters=256))
     assert "256" in message
     assert "40" in message
     works = int(message.rsplit(" ", 1)[1])
     for clusters in (works, 40, None):
-        index = built(f"{clusters}.txt", content, kind="ivf", clusters=clusters)
+        index = built(
+            f"{clusters}.txt", content, kind="ivf", options=BuildOptions(clusters=clusters)
+        )
         assert len(found(index)) == 40
         assert index.info().kind == "ivf"
     assert len(found(built("default.txt", content))) == 40
@@ -296,9 +300,3 @@ def test_warnings_come_once_a_run(
     assert len(messages) == 2
     assert any("500 of 500 texts were truncated" in message for message in messages)
     assert any("500 blank" in message for message in messages)
-
-
-def test_cut_texts_are_counted_with_the_build(built: Callable[..., SearchIndex]) -> None:
-    index = built("x.txt", "short\n" + "long " * 100 + "\n")
-    (build,) = index.path.glob("segments/*/build.json")
-    assert json.loads(build.read_text())["truncated"] == 1

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from index_cases import KINDS, contents, documents, ids_in, state, write_manifest
 
-from sbertkit import Encoder, SearchIndex, repair_index, verify_index
+from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, NewerFormat
-from sbertkit.index import VECTORS_FILE
+from sbertkit.index.segment import VECTORS_FILE
 from sbertkit.retrieval import (
     change_documents,
     compact_index,
@@ -49,7 +49,7 @@ def assert_told(index: Path, encoder: Encoder, what: str) -> None:
         SearchIndex.open(index, encoder)
     assert "\n" not in str(caught.value)
     try:
-        problems = verify_index(index)
+        problems = SearchIndex.verify_at(index)
     except NewerFormat:  # the one byte that says which format it is
         assert what.startswith("manifest.json")
     else:
@@ -110,7 +110,7 @@ def test_a_missing_segment_is_told_with_all_its_files(index: Path, tiny_encoder:
     away = (index / "segments").rename(index.parent / "away")
     with pytest.raises(DamagedIndex, match="missing; restore it from a backup or build"):
         SearchIndex.open(index, tiny_encoder)
-    assert [problem.reason for problem in verify_index(index)] == ["missing"] * 4
+    assert [problem.reason for problem in SearchIndex.verify_at(index)] == ["missing"] * 4
     away.rename(index / "segments")
 
 
@@ -134,13 +134,13 @@ def test_files_that_do_not_belong_are_told_and_do_no_harm(
         path = index / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\0")
-        assert verify_index(index) == ((name, "not part of the index: move it away"),)
+        assert SearchIndex.verify_at(index) == ((name, "not part of the index: move it away"),)
         with SearchIndex.open(index, tiny_encoder) as opened:
             assert len(opened) == len(CORPUS)
         path.unlink()
     (index / "x").rmdir()
     (index / "link").symlink_to(index.parent, target_is_directory=True)
-    assert [problem.file for problem in verify_index(index)] == ["link"]
+    assert [problem.file for problem in SearchIndex.verify_at(index)] == ["link"]
     (index / "link").unlink()
 
 
@@ -151,7 +151,7 @@ def test_files_of_others_are_left_where_they_are(tiny_encoder: Encoder, tmp_path
     for name in names:
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text("precious")
-    assert not repair_index(path)
+    assert not SearchIndex.repair_at(path)
     with SearchIndex.open(path, tiny_encoder) as opened:
         opened.delete([CORPUS[0][0]])
         opened.compact()
@@ -181,7 +181,7 @@ def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
     journal.begin(path, 2)
     names = (*LEFT, ".manifest.0123abcd.tmp.json")
     leave(path, (*names, ".journal.0123abcd.tmp.json"))
-    assert verify_index(path) == ()
+    assert SearchIndex.verify_at(path) == ()
     with SearchIndex.open(path, tiny_encoder) as opened:
         assert not opened.compact()  # which changes nothing
         assert all((path / name).exists() for name in names)
@@ -193,7 +193,7 @@ def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
         assert opened.info().generation == 3
     assert not any((path / name).exists() for name in names)
     assert contents(path).keys() - before.keys() == {"tombstones", "tombstones/000003.npy"}
-    assert verify_index(path) == ()
+    assert SearchIndex.verify_at(path) == ()
 
 
 def test_what_no_journal_names_is_told_and_kept(tiny_encoder: Encoder, tmp_path: Path) -> None:
@@ -201,15 +201,15 @@ def test_what_no_journal_names_is_told_and_kept(tiny_encoder: Encoder, tmp_path:
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     leave(path, (*LEFT, "tombstones/20240101.npy"))
     told = [*(name.rpartition("/")[0] for name in LEFT[:2]), LEFT[2], "tombstones/20240101.npy"]
-    assert [problem.file for problem in verify_index(path)] == sorted(told)
-    assert [problem.file for problem in repair_index(path).kept] == sorted(told)
+    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(told)
+    assert [problem.file for problem in SearchIndex.repair_at(path).kept] == sorted(told)
     with SearchIndex.open(path, tiny_encoder) as opened:
         opened.delete([CORPUS[0][0]])
         opened.compact()
         opened.add([("new", "a new one")])
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert all((path / name).read_bytes() == b"\0" for name in LEFT)
-    assert [problem.file for problem in verify_index(path)] == sorted(told)
+    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(told)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000, b'{"begun": null}', None])
@@ -223,7 +223,7 @@ def test_a_damaged_journal_names_nothing(
         (path / "journal.json").symlink_to("/dev/zero")
     else:
         (path / "journal.json").write_bytes(content)
-    assert len(verify_index(path)) == 3
+    assert len(SearchIndex.verify_at(path)) == 3
     with SearchIndex.open(path, tiny_encoder) as opened:
         opened.delete([CORPUS[0][0]])
     assert all((path / name).exists() for name in LEFT)
@@ -261,15 +261,18 @@ def test_an_older_manifest_that_is_put_back_costs_nothing(
     before = contents(path)
     (segment,) = (path / "segments").iterdir()
     named = f"segments/{segment.name}"
-    assert {problem.file for problem in verify_index(path)} >= {named, "tombstones/000003.npy"}
+    assert {problem.file for problem in SearchIndex.verify_at(path)} >= {
+        named,
+        "tombstones/000003.npy",
+    }
     with pytest.raises(
         DamagedIndex, match=rf"restore it, or the manifest\.json that \S+{segment.name[-8:]}"
     ):
-        repair_index(path)
+        SearchIndex.repair_at(path)
     with pytest.raises(DamagedIndex):
         SearchIndex.open(path, tiny_encoder)
     assert contents(path) == before
-    done = repair_index(path, accept_loss=True)
+    done = SearchIndex.repair_at(path, accept_loss=True)
     assert done.lost
     assert named in {problem.file for problem in done.kept}
     SearchIndex.build(documents(3), tiny_encoder, path).close()
@@ -303,7 +306,7 @@ def test_nothing_is_written_or_deleted_through_a_link(
         lambda: compact_index(path),
         lambda: change_documents(path, [("new", "one")], lambda _: encoder, mode="add"),
         lambda: change_documents(path, CORPUS, lambda _: encoder, mode="update"),
-        lambda: repair_index(path, accept_loss=True),
+        lambda: SearchIndex.repair_at(path, accept_loss=True),
         lambda: SearchIndex.build(CORPUS, encoder, path),
         lambda: SearchIndex.build(CORPUS, encoder, path, resume=True),
     )
@@ -315,7 +318,7 @@ def test_nothing_is_written_or_deleted_through_a_link(
     if place != LINKED[-1]:
         with pytest.raises(DamagedIndex, match="is a symbolic link"):
             SearchIndex.open(path, encoder)
-    assert verify_index(path)
+    assert SearchIndex.verify_at(path)
 
 
 def test_all_problems_are_listed(index: Path) -> None:
@@ -324,13 +327,13 @@ def test_all_problems_are_listed(index: Path) -> None:
     paths[0].unlink()
     paths[1].write_bytes(contents[1][:-1])
     paths[2].write_bytes(contents[2][:-1] + b"\xff")
-    reasons = {Path(problem.file).name: problem.reason for problem in verify_index(index)}
+    reasons = {Path(problem.file).name: problem.reason for problem in SearchIndex.verify_at(index)}
     assert reasons["build.json"] == "missing"
     assert reasons["documents.db"] == (
         f"expected {len(contents[1])} bytes, found {len(contents[1]) - 1}"
     )
     assert "SHA-256" in reasons["vectors.npy"]
-    assert all(not Path(problem.file).is_absolute() for problem in verify_index(index))
+    assert all(not Path(problem.file).is_absolute() for problem in SearchIndex.verify_at(index))
     for path, content in zip(paths, contents, strict=True):
         path.write_bytes(content)
 
@@ -347,7 +350,7 @@ def test_a_newer_format_is_refused_and_not_replaced(
     index: Path, tiny_encoder: Encoder, version: int
 ) -> None:
     old = rewritten(index, format=version, something_new=[1, 2])
-    for use in (SearchIndex.open, verify_index):
+    for use in (SearchIndex.open, SearchIndex.verify_at):
         with pytest.raises(NewerFormat, match=f"format {version}; this sbertkit reads format 1"):
             use(index)
     with pytest.raises(NewerFormat):
@@ -392,7 +395,7 @@ def test_whole_files_that_do_not_fit_together_are_damage(
     old = rewritten(index, segments=segments)
     with pytest.raises(DamagedIndex, match="does not hold 61 vectors"):
         SearchIndex.open(index, tiny_encoder)
-    assert verify_index(index)
+    assert SearchIndex.verify_at(index)
     (index / "manifest.json").write_bytes(old)
 
 
@@ -408,7 +411,7 @@ def test_in_a_large_index_only_the_mapped_vectors_are_left_to_verify(
             changed = bytearray(content)
             changed[place % len(content)] ^= 1 << source.randrange(8)
             path.write_bytes(changed)
-            assert verify_index(index)
+            assert SearchIndex.verify_at(index)
             if name != VECTORS_FILE:
                 with pytest.raises(DamagedIndex):
                     SearchIndex.open(index, tiny_encoder)
@@ -445,13 +448,13 @@ def test_a_damaged_index_can_be_built_anew(
         with SearchIndex.open(path, tiny_encoder) as opened:
             assert ids_in(opened) == {one for one, _ in documents(7)}
         if name == "manifest.json":  # which does not say any more what belonged to it
-            assert {Path(problem.file).parent.name for problem in verify_index(path)} == {
+            assert {Path(problem.file).parent.name for problem in SearchIndex.verify_at(path)} == {
                 "segments",
                 "encoder",
             }
             shutil.rmtree(path)
         else:
-            assert verify_index(path) == ()
+            assert SearchIndex.verify_at(path) == ()
             assert len(list((path / "segments").iterdir())) == 1
 
 

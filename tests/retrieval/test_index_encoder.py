@@ -13,10 +13,10 @@ import pytest
 from command_line import Run
 from index_cases import documents, write_manifest
 
-from sbertkit import Encoder, SearchIndex, verify_index
+from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError, StorageError
-from sbertkit.retrieval import build
-from sbertkit.retrieval.build import BuildOptions
+from sbertkit.retrieval.build import IndexBuild
+from sbertkit.retrieval.segment_writer import EncodedVectors
 
 CORPUS = documents(20)
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_exported_is_indexed_with_a_warning(
 def test_an_encoder_that_was_asked_for_and_cannot_be_had_is_refused_before_encoding(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr(build, "_encode", pytest.fail)
+    monkeypatch.setattr(EncodedVectors, "write", pytest.fail)
     model = tiny_folder("byte_t5")
     with pytest.raises(InputError, match="written in Python and cannot be exported"):
         SearchIndex.build(
@@ -79,7 +79,7 @@ def test_an_encoder_that_was_asked_for_and_cannot_be_had_is_refused_before_encod
 
 def test_whether_it_is_put_in_is_yes_no_or_nothing() -> None:
     with pytest.raises(InputTypeError, match="with_encoder must be True, False or None"):
-        BuildOptions(with_encoder="yes")  # type: ignore[arg-type]
+        IndexBuild(with_encoder="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -140,7 +140,7 @@ def test_another_file_beside_it_does_no_harm(built: Path) -> None:
         assert index.search(CORPUS[3][1])[0].id == "d3"
         with pytest.raises(InputError, match="is an exported encoder"):
             index.encoder.torch.network  # noqa: B018
-    assert len(verify_index(built)) == 1
+    assert len(SearchIndex.verify_at(built)) == 1
 
 
 def test_an_encoder_of_another_size_than_the_index_is_refused(

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from index_cases import documents, ids_of
 
-from sbertkit import Encoder, SearchIndex, verify_index
-from sbertkit.retrieval import merge_policy, repair_index
+from sbertkit import Encoder, SearchIndex
+from sbertkit.retrieval import merge_policy
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 
@@ -219,13 +219,13 @@ def test_any_prefix_of_a_repair_is_damaged_or_whole(
     (damaged,) = path.rglob("index.faiss")
     damaged.write_bytes(b"")
     with recorded(path.parent, monkeypatch) as disk:
-        repair_index(path)
+        SearchIndex.repair_at(path)
     outcomes = set()
     for number, state in enumerate(disk.states.values()):
         place = tmp_path / "found" / str(number)
         put(state, place)
-        repair_index(place / "index")
-        assert verify_index(place / "index") == ()
+        SearchIndex.repair_at(place / "index")
+        assert SearchIndex.verify_at(place / "index") == ()
         with SearchIndex.open(place / "index", tiny_encoder) as index:
             assert {one.id for one in index.documents()} == ids_of(OLD)
             outcomes.add(index.info().generation)

@@ -10,7 +10,7 @@ import pytest
 from children import Child
 from index_cases import KINDS, documents, ids_in, ids_of, state
 
-from sbertkit import Encoder, SearchIndex, verify_index
+from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex
 from sbertkit.retrieval import opening
 from sbertkit.retrieval.manifest import FileEntry, Problem
@@ -77,7 +77,7 @@ def test_a_reader_that_opens_during_rebuilds_sees_the_old_or_the_new(
                     seen.append(len(ids))
                     if ids not in (ids_of(OLD), ids_of(NEW)) or len(ids) != len(index):
                         wrong.append(ids)
-                wrong.extend(verify_index(path))
+                wrong.extend(SearchIndex.verify_at(path))
         except Exception as error:  # a thread's own errors would pass unseen
             wrong.append(error)
             raise

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from index_cases import KINDS, contents, documents, ids_of
 
-from sbertkit import Encoder, SearchIndex, repair_index, verify_index
+from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch
-from sbertkit.retrieval import EncoderOptions, merge_policy
+from sbertkit.retrieval import merge_policy
 
 FIRST, SECOND = documents(40, "first"), documents(30, "second")
 
@@ -35,7 +35,7 @@ def build(
 
 
 def found(path: Path, encoder: Encoder) -> list[dict[str, Any]]:
-    """The scores of all documents for some queries; vectors made anew differ in the last digits."""
+    """The scores of all documents for some queries; rebuilt vectors differ in the last digits."""
     with SearchIndex.open(path, encoder) as index:
         hits = index.search_batch([text for _, text in FIRST[:10]], 100)
     return [{hit.id: pytest.approx(hit.score, abs=1e-5) for hit in of_query} for of_query in hits]
@@ -47,7 +47,7 @@ def segments(path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["vectors.npy", "index.faiss", "build.json"])
-def test_what_can_be_made_anew_is(
+def test_what_can_be_rebuilt_is(
     build: Callable[[str], Path], tiny_encoder: Encoder, kind: str, name: str
 ) -> None:
     path = build(kind)
@@ -60,15 +60,15 @@ def test_what_can_be_made_anew_is(
     )
     for damage in damages:
         damage(segments(path)[0] / name)
-        assert verify_index(path)
+        assert SearchIndex.verify_at(path)
         with pytest.raises(DamagedIndex, match="sbertkit repair"):
             SearchIndex.open(path, tiny_encoder)
-        done = repair_index(path)
-        assert [Path(problem.file).name for problem in done.mended] == [name]
+        done = SearchIndex.repair_at(path)
+        assert [Path(problem.file).name for problem in done.repaired] == [name]
         assert done.lost == ()
-        assert verify_index(path) == ()
+        assert SearchIndex.verify_at(path) == ()
         assert found(path, tiny_encoder) == expected
-    assert not repair_index(path)
+    assert not SearchIndex.repair_at(path)
 
 
 def test_several_files_at_once(build: Callable[[str], Path], tiny_encoder: Encoder) -> None:
@@ -78,40 +78,44 @@ def test_several_files_at_once(build: Callable[[str], Path], tiny_encoder: Encod
         (folder / "vectors.npy").unlink()
         (folder / "index.faiss").write_bytes(b"")
     (path / "encoder").rename(path.parent / "away")
-    done = repair_index(path)
-    assert len(done.mended) == 2 * len(segments(path)) + 1
-    assert verify_index(path) == ()
+    done = SearchIndex.repair_at(path)
+    assert len(done.repaired) == 2 * len(segments(path)) + 1
+    assert SearchIndex.verify_at(path) == ()
     assert found(path, tiny_encoder) == expected
     with SearchIndex.open(path) as index:
         assert index.info().encoder_bytes > 1_000
         assert index.search(SECOND[3][1], 1)[0].id == "second3"
 
 
-def test_lost_texts_are_told_and_nothing_is_changed(
+def test_lost_texts_are_reported_and_nothing_is_changed(
     build: Callable[[str], Path], tiny_encoder: Encoder
 ) -> None:
     path = build("flat")
     (segments(path)[0] / "documents.db").unlink()
     before = contents(path)
-    with pytest.raises(DamagedIndex, match=r"documents\.db cannot be saved: missing; 38 documents"):
-        repair_index(path)
+    with pytest.raises(
+        DamagedIndex, match=r"documents\.db cannot be recovered: missing; 38 documents"
+    ):
+        SearchIndex.repair_at(path)
     assert contents(path) == before
-    done = repair_index(path, accept_loss=True)
+    done = SearchIndex.repair_at(path, accept_loss=True)
     assert [problem.reason for problem in done.lost] == ["missing; 38 documents are lost"]
-    assert verify_index(path) == ()
+    assert SearchIndex.verify_at(path) == ()
     with SearchIndex.open(path, tiny_encoder) as index:
         assert {one.id for one in index.documents()} == ids_of(SECOND) | {"first4"}
 
 
-def test_a_lost_list_of_deleted_documents_is_told(
+def test_a_lost_list_of_deleted_documents_is_reported(
     build: Callable[[str], Path], tiny_encoder: Encoder
 ) -> None:
     path = build("flat")
     (tombstones,) = (path / "tombstones").iterdir()
     tombstones.write_bytes(b"\0" * 20)
-    with pytest.raises(DamagedIndex, match="which 1 documents were deleted is lost"):
-        repair_index(path)
-    assert repair_index(path, accept_loss=True).lost
+    with pytest.raises(
+        DamagedIndex, match="the list of deleted documents is lost, 1 would come back"
+    ):
+        SearchIndex.repair_at(path)
+    assert SearchIndex.repair_at(path, accept_loss=True).lost
     with SearchIndex.open(path, tiny_encoder) as index:
         assert {one.id for one in index.documents()} == ids_of((*FIRST, *SECOND))
         assert index.get("first4").text == "the new text"  # no older text than the newest
@@ -126,11 +130,11 @@ def test_vectors_are_made_by_no_other_encoder(
     (segments(path)[1] / "vectors.npy").unlink()
     before = contents(path)
     with pytest.raises(ModelMismatch):
-        repair_index(path, EncoderOptions(model=str(tiny_folder("roberta"))))
+        SearchIndex.repair_at(path, model=str(tiny_folder("roberta")))
     with pytest.raises(InputError, match="nothing was changed"):
-        repair_index(path, EncoderOptions(model=str(tmp_path / "nowhere")))
+        SearchIndex.repair_at(path, model=str(tmp_path / "nowhere"))
     assert contents(path) == before
-    assert repair_index(path).mended  # by the encoder that it carries
+    assert SearchIndex.repair_at(path).repaired  # by the bundled encoder
 
 
 def test_a_lost_encoder_whose_model_is_gone_may_be_given_up(
@@ -142,9 +146,9 @@ def test_a_lost_encoder_whose_model_is_gone_may_be_given_up(
     SearchIndex.build(FIRST, encoder, path).close()
     shutil.rmtree(path / "encoder")
     shutil.rmtree(model)
-    with pytest.raises(InputError, match="--accept-loss goes on without it"):
-        repair_index(path)
-    done = repair_index(path, accept_loss=True)
+    with pytest.raises(InputError, match="--accept-loss continues without it"):
+        SearchIndex.repair_at(path)
+    done = SearchIndex.repair_at(path, accept_loss=True)
     assert [problem.file for problem in done.lost] == ["encoder"]
     with SearchIndex.open(path, tiny_encoder) as index:
         assert index.info().encoder_bytes == 0
@@ -156,27 +160,27 @@ def test_a_lost_manifest_is_not_invented(build: Callable[[str], Path]) -> None:
     (path / "manifest.json").unlink()
     before = contents(path)
     with pytest.raises(DamagedIndex, match="restore it from a backup or build the index again"):
-        repair_index(path)
+        SearchIndex.repair_at(path)
     assert contents(path) == before
 
 
 def test_a_whole_index_is_left_as_it_is(build: Callable[[str], Path], tmp_path: Path) -> None:
     path = build("ivf")
     before = contents(path)
-    assert not repair_index(path)
+    assert not SearchIndex.repair_at(path)
     assert contents(path) == before
     with pytest.raises(InputError, match="there is no index at"):
-        repair_index(tmp_path / "nowhere")
+        SearchIndex.repair_at(tmp_path / "nowhere")
 
 
-def test_vectors_made_anew_are_those_that_were_lost(
+def test_rebuilt_vectors_are_those_that_were_lost(
     build: Callable[[str], Path], tiny_encoder: Encoder
 ) -> None:
     path = build("flat")
     file = segments(path)[0] / "vectors.npy"
     before = np.load(file)
     file.unlink()
-    repair_index(path)
+    SearchIndex.repair_at(path)
     (again,) = (
         vectors
         for vectors in (np.load(one / "vectors.npy") for one in segments(path))

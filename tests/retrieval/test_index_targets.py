@@ -11,7 +11,7 @@ import pytest
 from children import Child
 from index_cases import contents, documents, ids_of, state
 
-from sbertkit import Encoder, SearchIndex, lock
+from sbertkit import BuildOptions, Encoder, SearchIndex, lock
 from sbertkit.data import ReadOptions
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.lock import LOCK_FILE
@@ -25,7 +25,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "double id": ([*CORPUS, ("d3", "again")], {}),
     "no text": ([*CORPUS, {"id": "x"}], {}),
     "wrong type": ([*CORPUS, ("x", 3)], {}),
-    "too many clusters": (CORPUS, {"clusters": 13}),
+    "too many clusters": (CORPUS, {"options": BuildOptions(clusters=13)}),
 }
 
 
@@ -102,7 +102,7 @@ def test_a_folder_of_somebody_else_is_refused_and_left(tmp_path: Path, names: li
     for name in names:
         (folder / name).mkdir() if name.endswith("/") else (folder / name).write_text("{}")
     before = contents(tmp_path)
-    with pytest.raises(InputError, match="not an sbertkit index; it was left as it is"):
+    with pytest.raises(InputError, match="not an sbertkit index; it was not changed"):
         SearchIndex.build(CORPUS, never, folder)
     assert contents(tmp_path) == before
 

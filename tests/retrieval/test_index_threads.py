@@ -146,7 +146,7 @@ def test_queries_are_remembered_and_the_oldest_forgotten(
         return encode(texts, kind=kind)
 
     monkeypatch.setattr(tiny_encoder, "encode", noting)
-    queries = QueryEncoder(tiny_encoder, remembered=3)
+    queries = QueryEncoder(tiny_encoder, cached=3)
     first = queries.encode(["a", "b", "a"])
     np.testing.assert_array_equal(queries.encode(["b", "a"]), first[[1, 2]])
     queries.encode(["c", "d"])  # forgets b, which was used before a

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 from index_cases import KINDS, assert_alike, contents, documents
 
-from sbertkit import Document, Encoder, SearchIndex, dump_index, encode_corpus
+from sbertkit import BuildOptions, Document, Encoder, SearchIndex, encode_corpus
 from sbertkit.encoder import encoding
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.retrieval import merge_policy
@@ -58,7 +58,9 @@ def test_given_vectors_are_not_made_again(
         path = tmp_path / str(number)
         more: Any = {"kind": kind, "with_encoder": False}  # whose export is tried with texts, too
         del encoded[:]
-        with SearchIndex.build(CORPUS, tiny_encoder, path, vectors=source, **more) as index:
+        with SearchIndex.build(
+            CORPUS, tiny_encoder, path, options=BuildOptions(vectors=source), **more
+        ) as index:
             assert len(encoded) == 32  # to compare
             for row in (0, 17, 89):
                 hit = index.search(vectors[row], 1)[0]
@@ -77,14 +79,22 @@ def test_a_parquet_file_is_matched_by_id(
     lines = corpus.read_text().splitlines()
     backwards.write_text("\n".join(lines[::-1][:50]))
     with SearchIndex.build(
-        backwards, tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet"
+        backwards,
+        tiny_encoder,
+        tmp_path / "x",
+        options=BuildOptions(vectors=tmp_path / "v.parquet"),
     ) as index:
         assert index.search(vectors[60], 1)[0].id == CORPUS[60].id
         assert len(index) == 50
     missing = tmp_path / "missing.jsonl"
     missing.write_text(corpus.read_text() + '\n{"id": "nobody", "text": "has no vector"}')
     with pytest.raises(InputError, match="no vector for 1 of 91 documents, the first of them 'nob"):
-        SearchIndex.build(missing, tiny_encoder, tmp_path / "y", vectors=tmp_path / "v.parquet")
+        SearchIndex.build(
+            missing,
+            tiny_encoder,
+            tmp_path / "y",
+            options=BuildOptions(vectors=tmp_path / "v.parquet"),
+        )
     assert not (tmp_path / "y").exists()
 
 
@@ -115,7 +125,9 @@ def test_vectors_that_do_not_belong_are_refused(
     match: str,
 ) -> None:
     with pytest.raises(error, match=match):
-        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=spoil(vectors))
+        SearchIndex.build(
+            CORPUS, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=spoil(vectors))
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -145,7 +157,12 @@ def test_a_parquet_column_that_does_not_fit_is_refused(
     ids = pa.array([one.id for one in CORPUS])
     pa.parquet.write_table(pa.table({"id": ids, "vector": column}), tmp_path / "v.parquet")
     with pytest.raises(InputError, match=match) as caught:
-        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet")
+        SearchIndex.build(
+            CORPUS,
+            tiny_encoder,
+            tmp_path / "x",
+            options=BuildOptions(vectors=tmp_path / "v.parquet"),
+        )
     assert "\n" not in str(caught.value)
     assert [left.name for left in tmp_path.iterdir()] == ["v.parquet"]
 
@@ -166,20 +183,33 @@ def test_a_header_that_is_none_is_refused(
     content = header.encode().ljust(118) + b"\n"
     (tmp_path / "v.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + content[:118] + b"\0" * 64)
     with pytest.raises(InputError, match=r"v\.npy"):
-        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.npy")
+        SearchIndex.build(
+            CORPUS, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=tmp_path / "v.npy")
+        )
 
 
 def test_files_that_are_no_vectors_are_refused(tiny_encoder: Encoder, tmp_path: Path) -> None:
     for name, content in (("a.npy", b"no"), ("b.parquet", b"no"), ("c.txt", b"no")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=name) as caught:
-            SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / name)
+            SearchIndex.build(
+                CORPUS, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=tmp_path / name)
+            )
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="gone"):
-        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "gone.npy")
+        SearchIndex.build(
+            CORPUS,
+            tiny_encoder,
+            tmp_path / "x",
+            options=BuildOptions(vectors=tmp_path / "gone.npy"),
+        )
     with pytest.raises(InputError, match="leave resume out"):
         SearchIndex.build(
-            CORPUS, tiny_encoder, tmp_path / "x", vectors=tmp_path / "a.npy", resume=True
+            CORPUS,
+            tiny_encoder,
+            tmp_path / "x",
+            options=BuildOptions(vectors=tmp_path / "a.npy"),
+            resume=True,
         )
     assert not (tmp_path / "x").exists()
 
@@ -205,9 +235,11 @@ def test_a_dump_comes_back_as_the_same_index(
 ) -> None:
     path, held = index
     file = tmp_path / "dump.parquet"
-    assert dump_index(path, file) == (file,)
+    assert SearchIndex.dump_at(path, file) == (file,)
     with (
-        SearchIndex.build(file, tiny_encoder, tmp_path / "again", vectors=file) as again,
+        SearchIndex.build(
+            file, tiny_encoder, tmp_path / "again", options=BuildOptions(vectors=file)
+        ) as again,
         SearchIndex.open(path, tiny_encoder) as first,
     ):
         assert list(again.documents()) == held
@@ -248,10 +280,14 @@ def test_the_fields_of_documents_stay_whatever_their_names_and_vectors_are(
     (tmp_path / "c.jsonl").write_text("\n".join(lines[:3]))
     for number, given in enumerate((None, vectors, tmp_path / "v.npy")):
         path = tmp_path / str(number)
-        with SearchIndex.build(OWN, tiny_encoder, path, vectors=given) as built:
+        with SearchIndex.build(
+            OWN, tiny_encoder, path, options=BuildOptions(vectors=given)
+        ) as built:
             assert as_held(built) == OWN
     file = tmp_path / "c.jsonl"
-    with SearchIndex.build(file, tiny_encoder, tmp_path / "file", vectors=vectors[:3]) as built:
+    with SearchIndex.build(
+        file, tiny_encoder, tmp_path / "file", options=BuildOptions(vectors=vectors[:3])
+    ) as built:
         assert as_held(built) == OWN[:3]
 
 
@@ -260,7 +296,7 @@ def test_a_dump_is_taken_in_as_what_it_was_dumped_from(
     own: Path, tiny_encoder: Encoder, tmp_path: Path, mode: str, encoded: list[object]
 ) -> None:
     file = tmp_path / "dump.parquet"
-    dump_index(own, file)
+    SearchIndex.dump_at(own, file)
     with SearchIndex.open(own, tiny_encoder) as first:
         stored = first.sample(9)[1]
         if mode in ("upsert", "update"):
@@ -304,7 +340,7 @@ def test_what_was_encoded_to_parquet_is_taken_in_without_its_vectors_as_fields(
 def test_the_vectors_of_another_encoder_are_left(
     own: Path, tiny_bert: Path, tmp_path: Path, encoded: list[object], caplog: Any
 ) -> None:
-    dump_index(own, tmp_path / "dump.parquet")
+    SearchIndex.dump_at(own, tmp_path / "dump.parquet")
     other = Encoder.load(tiny_bert, pooling="max", device="cpu")
     del encoded[:]
     with SearchIndex.build(
@@ -323,7 +359,7 @@ def test_the_vectors_of_rows_that_somebody_changed_are_not_used(
     own: Path, tiny_encoder: Encoder, tmp_path: Path, column: str
 ) -> None:
     file = tmp_path / "dump.parquet"
-    dump_index(own, file)
+    SearchIndex.dump_at(own, file)
     table = pa.parquet.read_table(file)
     values = table[column].to_pylist()
     values[1], values[2] = ("changed", values[2]) if column != "vector" else (values[2], values[1])
@@ -346,7 +382,7 @@ def test_columns_that_somebody_adds_to_a_dump_are_further_fields(
     own: Path, tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     file = tmp_path / "dump.parquet"
-    dump_index(own, file)
+    SearchIndex.dump_at(own, file)
     table = pa.parquet.read_table(file)
     pa.parquet.write_table(table.append_column("lang", pa.array(["de"] * 5)), file)
     with SearchIndex.build(file, tiny_encoder, tmp_path / "x") as index:
@@ -360,7 +396,9 @@ def test_the_vector_column_of_another_programs_file_is_no_field_where_vectors_ar
     content = {"id": ["a", "b"], "text": ["one", "two"], "vector": vectors, "n": [1, 2]}
     pa.parquet.write_table(pa.table(content), tmp_path / "v.parquet")
     file = tmp_path / "v.parquet"
-    with SearchIndex.build(file, tiny_encoder, tmp_path / "x", vectors=file) as index:
+    with SearchIndex.build(
+        file, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=file)
+    ) as index:
         assert [one.metadata for one in as_held(index)] == [{"n": 1}, {"n": 2}]
 
 
@@ -374,11 +412,15 @@ def test_rows_of_blank_documents_may_be_among_the_vectors_or_not(
     assert len(every) == 6
     for number, given in enumerate((tmp_path / "v.npy", every, every[[1, 3, 4]])):
         path = tmp_path / str(number)
-        with SearchIndex.build(file, tiny_encoder, path, vectors=given) as index:
+        with SearchIndex.build(
+            file, tiny_encoder, path, options=BuildOptions(vectors=given)
+        ) as index:
             assert [hit.id for hit in index.search(every[4], 1)] == ["5"]
             np.testing.assert_allclose(index.sample(9)[1], every[[1, 3, 4]], atol=1e-5)
     with pytest.raises(InputError, match=r"expected 3 \(or, with 3 blank ones, 6\) vectors"):
-        SearchIndex.build(file, tiny_encoder, tmp_path / "y", vectors=every[:5])
+        SearchIndex.build(
+            file, tiny_encoder, tmp_path / "y", options=BuildOptions(vectors=every[:5])
+        )
 
 
 def test_masked_numbers_are_refused_and_not_taken(
@@ -386,9 +428,13 @@ def test_masked_numbers_are_refused_and_not_taken(
 ) -> None:
     masked = np.ma.masked_array(vectors, mask=np.tile(np.arange(90) == 3, (32, 1)).T)
     with pytest.raises(InputError, match="found masked ones"):
-        SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=masked)
+        SearchIndex.build(
+            CORPUS, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=masked)
+        )
     whole = np.ma.masked_array(vectors)
-    with SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "x", vectors=whole) as index:
+    with SearchIndex.build(
+        CORPUS, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=whole)
+    ) as index:
         assert index.search(whole[3], 1)[0].id == CORPUS[3].id
         for queries in (masked[2:5], list(masked[2:5])):
             with pytest.raises(InputError, match="masked numbers"):
@@ -406,15 +452,19 @@ def test_a_pipe_of_vectors_is_read_once_or_refused(
     os.mkfifo(tmp_path / name)
     if name == "v.npy":
         with pytest.raises(InputError, match="is a folder, a pipe or a device"):
-            SearchIndex.build(corpus, tiny_encoder, tmp_path / "x", vectors=tmp_path / name)
+            SearchIndex.build(
+                corpus, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=tmp_path / name)
+            )
         return
     threading.Thread(target=(tmp_path / name).write_bytes, args=[content], daemon=True).start()
-    with SearchIndex.build(corpus, tiny_encoder, tmp_path / "x", vectors=tmp_path / name) as index:
+    with SearchIndex.build(
+        corpus, tiny_encoder, tmp_path / "x", options=BuildOptions(vectors=tmp_path / name)
+    ) as index:
         assert len(index) == 2
 
 
 @pytest.mark.parametrize("twice", ["id", "vector"])
-def test_a_column_of_a_vector_file_that_stands_twice_is_refused(
+def test_a_duplicate_column_of_a_vector_file_is_refused(
     tiny_encoder: Encoder, tmp_path: Path, twice: str
 ) -> None:
     columns = {"id": pa.array(["d0"]), "vector": pa.array([[0.1] * 32])}
@@ -422,10 +472,15 @@ def test_a_column_of_a_vector_file_that_stands_twice_is_refused(
     table = pa.Table.from_arrays([columns[name] for name in names], names=names)
     pa.parquet.write_table(table, tmp_path / "v.parquet")
     with pytest.raises(InputError, match=r"expected one column 'id' and one column 'vector'"):
-        SearchIndex.build(CORPUS[:1], tiny_encoder, tmp_path / "x", vectors=tmp_path / "v.parquet")
+        SearchIndex.build(
+            CORPUS[:1],
+            tiny_encoder,
+            tmp_path / "x",
+            options=BuildOptions(vectors=tmp_path / "v.parquet"),
+        )
 
 
-def test_a_plain_faiss_file_never_stands_beside_ids_of_another(
+def test_a_flat_faiss_file_is_never_beside_the_ids_of_another(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import faiss
@@ -433,7 +488,7 @@ def test_a_plain_faiss_file_never_stands_beside_ids_of_another(
     path = tmp_path / "index"
     file = tmp_path / "plain.faiss"
     with SearchIndex.build(documents(5), tiny_encoder, path) as index:
-        dump_index(path, file)
+        SearchIndex.dump_at(path, file)
         index.delete(["d0"])
     replace = Path.replace
 
@@ -450,7 +505,7 @@ def test_a_plain_faiss_file_never_stands_beside_ids_of_another(
     for moves in range(3):
         with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
             patch.setattr(Path, "replace", failing_after(moves))
-            dump_index(path, file)
+            SearchIndex.dump_at(path, file)
         ids = json.loads(file.with_suffix(".ids.json").read_bytes())
         assert not file.exists() or faiss.read_index(str(file)).ntotal == len(ids)
         assert len(list(tmp_path.iterdir())) <= 3
@@ -463,7 +518,7 @@ def test_a_plain_faiss_file_finds_what_the_index_finds(
     import faiss
 
     path, held = index
-    file, beside = dump_index(path, tmp_path / "plain.faiss")
+    file, beside = SearchIndex.dump_at(path, tmp_path / "plain.faiss")
     ids = json.loads(beside.read_text())
     assert ids == [one.id for one in held]
     plain = faiss.read_index(str(file))
@@ -480,10 +535,10 @@ def test_a_dump_to_another_kind_of_file_is_refused(
 ) -> None:
     before = contents(tmp_path)
     with pytest.raises(InputError, match=r"ends in \.parquet or \.faiss"):
-        dump_index(index[0], tmp_path / "dump.csv")
+        SearchIndex.dump_at(index[0], tmp_path / "dump.csv")
     for inside in ("x.parquet", "segments/x.faiss"):
-        with pytest.raises(InputError, match="lies in the index itself"):
-            dump_index(index[0], index[0] / inside)
+        with pytest.raises(InputError, match="is inside the index folder"):
+            SearchIndex.dump_at(index[0], index[0] / inside)
     with pytest.raises(InputError, match="there is no index"):
-        dump_index(tmp_path / "nowhere", tmp_path / "dump.parquet")
+        SearchIndex.dump_at(tmp_path / "nowhere", tmp_path / "dump.parquet")
     assert contents(tmp_path) == before

@@ -82,7 +82,7 @@ def test_where_no_lock_holds_the_later_commit_is_refused_and_loses_nothing(
         "delete": ids_of(OLD) - {"old1", "old2"},
     }[change]
     with SearchIndex.open(path, tiny_encoder) as index:
-        with pytest.raises(StorageError, match=r"another writer has changed .*: make it again"):
+        with pytest.raises(StorageError, match=r"another writer has changed .*: repeat it"):
             index.add(overtaken())
         assert state(path, tiny_encoder) == expected
         index.add(NEW)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbertkit import Encoder, SearchIndex, dump_index
+from sbertkit import Encoder, SearchIndex
 from sbertkit.data.vector_files import open_vector_writer
 from sbertkit.errors import StorageError
 from sbertkit.storage import replace_file, storage_errors, writer_errors
@@ -46,8 +46,8 @@ def writers(tiny_encoder: Encoder, index: Path) -> dict[str, Callable[[Path], ob
         "index": lambda path: SearchIndex.build(TEXTS, tiny_encoder, path),
         "vectors.npy": write_vectors,
         "vectors.parquet": write_vectors,
-        "dump.parquet": lambda path: dump_index(index, path),
-        "dump.faiss": lambda path: dump_index(index, path),
+        "dump.parquet": lambda path: SearchIndex.dump_at(index, path),
+        "dump.faiss": lambda path: SearchIndex.dump_at(index, path),
         "report.json": write_file,
     }
 

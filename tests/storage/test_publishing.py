@@ -1,4 +1,4 @@
-"""Folders that appear in one step, also where one stands already that cannot be replaced."""
+"""Folders that appear in one step, also in place of one that cannot be replaced."""
 
 import os
 import subprocess
