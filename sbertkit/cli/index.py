@@ -1,6 +1,5 @@
 """``index``, ``info`` and ``verify``."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,7 +169,7 @@ def info(directory: str, output_format: str) -> None:
     """
     from sbertkit.retrieval import index_info
 
-    facts = asdict(index_info(directory))
+    facts = index_info(directory).to_dict()
     if output_format == "json":
         print_json(facts)
     else:

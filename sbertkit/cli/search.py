@@ -22,11 +22,10 @@ _RUN_NAME = "sbertkit"
 @click.command()
 @click.argument("directory", metavar="DIR")
 @click.argument("queries", metavar="QUERY...", nargs=-1, required=True)
-@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits a query.")
-@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
 @click.option(
-    "--mode", type=click.Choice(("dense",)), default="dense", help="dense: cosine of the vectors."
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
+@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
 @click.option(
     "--format",
     "output_format",
@@ -41,7 +40,6 @@ def search(
     queries: tuple[str, ...],
     k: int,
     model: str | None,
-    mode: str,
     output_format: str,
     device: str,
     trust_remote_code: bool,
@@ -59,11 +57,11 @@ def search(
 
     texts = list(_query_texts(queries))
     if not texts:
-        raise InputError("standard input has no queries; give one a line")
+        raise InputError("standard input has no queries; give one per line")
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:
-        hits = opened.search_batch(texts, k, mode=mode)
+        hits = opened.search_batch(texts, k)
     _PRINTERS[output_format](texts, hits)
 
 
@@ -74,7 +72,7 @@ def _query_texts(queries: Sequence[str]) -> Iterator[str]:
         if query == "-":
             yield from (line.text for line in read_lines("-"))
         else:
-            # What the shell's locale could not decode is UTF-8 more often than anything else.
+            # What the locale of the shell could not decode is most often UTF-8.
             yield os.fsencode(query).decode("utf-8", "replace")
 
 

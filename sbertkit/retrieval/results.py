@@ -1,7 +1,7 @@
 """Results of an index: hits, its description, changes and problems."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 
@@ -51,6 +51,10 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.deleted)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON can hold it."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Repair:
@@ -68,6 +72,10 @@ class Repair:
 
     def __bool__(self) -> bool:
         return bool(self.repaired or self.lost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The repair as JSON can hold it."""
+        return {name: [one._asdict() for one in getattr(self, name)] for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +109,7 @@ class IndexInfo:
     deleted: int
     encoder_bytes: int
     precision: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as JSON can hold it."""
+        return asdict(self)

@@ -14,7 +14,7 @@ from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadOptions, repair_surrogates
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.errors import InputTypeError, UnknownId
 from sbertkit.retrieval.build import BuildOptions, IndexBuild
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.corpus import Corpus
@@ -28,7 +28,6 @@ from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.view import View
 
-_MODES = ("dense",)
 _DOCUMENTS_PER_CHUNK = 100
 
 
@@ -157,35 +156,25 @@ class SearchIndex:
             raise
         return cls(root, encoder, view)
 
-    def search(
-        self, query: Query, k: int = 10, *, mode: str = "dense", exact: bool = False
-    ) -> list[Hit]:
+    def search(self, query: Query, k: int = 10, *, exact: bool = False) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
 
         Args:
             query: A text, or a vector (dim,).
             k: How many, from 1.
-            mode: ``dense``: by the cosine of the vectors.
             exact: Compare with every vector, whatever the kind of index.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
-        return self.search_batch([query], k, mode=mode, exact=exact)[0]
+        return self.search_batch([query], k, exact=exact)[0]
 
     def search_batch(
-        self,
-        queries: Sequence[Query] | Vectors,
-        k: int = 10,
-        *,
-        mode: str = "dense",
-        exact: bool = False,
+        self, queries: Sequence[Query] | Vectors, k: int = 10, *, exact: bool = False
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         k = whole_number("k", k)
-        if mode not in _MODES:
-            raise InputError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
         with self._current.used() as view:
             vectors = query_vectors(queries, self._queries)
             return view.search(vectors, k, exact=exact) if len(vectors) else []

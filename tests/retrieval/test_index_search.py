@@ -211,12 +211,6 @@ def test_no_queries_have_no_answers(flat: SearchIndex) -> None:
         flat.search_batch([], k=0)
 
 
-@pytest.mark.parametrize("mode", ["", "lexical", "DENSE", None])
-def test_an_unknown_mode_is_refused(flat: SearchIndex, mode: Any) -> None:
-    with pytest.raises(InputError, match="mode must be one of dense"):
-        flat.search("word", mode=mode)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_texts_are_all_found_in_the_order_of_the_corpus(
     tiny_encoder: Encoder, tmp_path: Path, kind: str
