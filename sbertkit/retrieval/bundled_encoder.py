@@ -9,7 +9,8 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
-from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, FileEntry, Manifest
+from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, Manifest
+from sbertkit.sealed import SealedFile
 
 logger = logging.getLogger(__name__)
 _REMEDY = "restore it from a backup or build the index again"
@@ -43,7 +44,7 @@ def bundle_encoder(
     folder.mkdir(parents=True)
     for file in EXPORT_FILES:  # one by one, so that their modes follow the umask
         shutil.copyfile(source / file, folder / file)
-    return ExportEntry(name, tuple(FileEntry.of(root, file) for file in sorted(folder.iterdir())))
+    return ExportEntry(name, tuple(SealedFile.of(root, file) for file in sorted(folder.iterdir())))
 
 
 def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:

@@ -1,26 +1,24 @@
 """The manifest: the one file of an index folder that is ever replaced."""
 
-import hashlib
-import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from sbertkit.data.streams import reading
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
-from sbertkit.files import inside, open_regular, read_regular
+from sbertkit.files import read_regular
 from sbertkit.index.kinds import KINDS
 from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.results import Problem
-from sbertkit.schema import Count, Digest, Positive, as_record, parse_json
-from sbertkit.storage import replace_file, sha256_file
+from sbertkit.schema import Count, Digest, Positive, parse_json
+from sbertkit.sealed import SealedFile, read_sealed, seal
+from sbertkit.storage import replace_file
 
 MANIFEST_FILE = "manifest.json"
 SEGMENTS_FOLDER = "segments"
@@ -40,20 +38,6 @@ Dim = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 
 
 @dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A file of the index: its path relative to the folder, size and SHA-256."""
-
-    path: str
-    bytes: Count
-    sha256: Digest
-
-    @classmethod
-    def of(cls, root: Path, path: Path) -> "FileEntry":
-        """The entry of a file under `root` as it is now."""
-        return cls(path.relative_to(root).as_posix(), path.stat().st_size, sha256_file(path))
-
-
-@dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """A segment.
 
@@ -68,7 +52,7 @@ class SegmentEntry:
     id: Name
     documents: Positive
     kind: str
-    files: tuple[FileEntry, ...]
+    files: tuple[SealedFile, ...]
     deleted: Count = 0
 
     def __post_init__(self) -> None:
@@ -89,7 +73,7 @@ class SegmentEntry:
     def of(cls, root: Path, folder: Path, documents: int, kind: str) -> "SegmentEntry":
         """The entry of a segment whose files are all written."""
         names = sorted(_segment_files(kind))
-        files = tuple(FileEntry.of(root, folder / name) for name in names)
+        files = tuple(SealedFile.of(root, folder / name) for name in names)
         return cls(folder.name, documents, kind, files)
 
     @property
@@ -107,7 +91,7 @@ class ExportEntry:
     """The bundled encoder: its id, which is the name of its folder, and its files."""
 
     id: Name
-    files: tuple[FileEntry, ...]
+    files: tuple[SealedFile, ...]
 
     def __post_init__(self) -> None:
         expected = sorted(f"{ENCODER_FOLDER}/{self.id}/{name}" for name in EXPORT_FILES)
@@ -169,7 +153,7 @@ class Manifest:
     kind: str
     recall: Annotated[float, msgspec.Meta(gt=0, le=1)]
     segments: tuple[SegmentEntry, ...]
-    tombstones: FileEntry | None
+    tombstones: SealedFile | None
     exported: ExportEntry | None = None
     clusters: Positive | None = None
 
@@ -193,7 +177,7 @@ class Manifest:
         """Number of deleted documents whose rows are still stored."""
         return sum(segment.deleted for segment in self.segments)
 
-    def files(self) -> Iterator[FileEntry]:
+    def files(self) -> Iterator[SealedFile]:
         """All files of the index, without the manifest itself."""
         for segment in self.segments:
             yield from segment.files
@@ -205,8 +189,7 @@ class Manifest:
     def commit(self, root: Path) -> None:
         """Makes this the state of the index folder, in one step."""
         content = {"mark": _MARK, "format": FORMAT, **asdict(self)}
-        content["sha256"] = _own_hash(content)
-        replace_file(root / MANIFEST_FILE, _rendered(content))
+        replace_file(root / MANIFEST_FILE, seal(content))
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -219,23 +202,12 @@ def read_manifest(root: Path) -> Manifest:
         NewerFormat: A newer sbertkit wrote it.
         StorageError: It cannot be read.
     """
-    path = root / MANIFEST_FILE
     raw = _read_raw(root)
-    content = _decoded(root, raw)
-    version = content.get("format")
-    if type(version) is int and version > FORMAT:
-        raise NewerFormat(
-            f"{root} was written in format {version}; this sbertkit reads format {FORMAT}: "
-            "upgrade sbertkit, or build the index again"
-        )
-    if not _is_unchanged(raw, content):
-        raise DamagedIndex(
-            f"{path} does not match its own SHA-256: it was changed after it was written; {_REMEDY}"
-        )
-    if type(version) is not int or version != FORMAT:
-        raise DamagedIndex(f"{path}: expected format {FORMAT}, found {version!r:.50}; {_REMEDY}")
+    _check_mark(root, raw)
     try:
-        return as_record(content, Manifest, path)
+        return read_sealed(raw, Manifest, root / MANIFEST_FILE, version=FORMAT)
+    except NewerFormat as error:
+        raise NewerFormat(f"{error}, or build the index again") from error
     except InputError as error:
         raise DamagedIndex(f"{error}; {_REMEDY}") from error
 
@@ -247,7 +219,7 @@ def is_index(root: Path) -> bool:
         StorageError: It cannot be read.
     """
     try:
-        _decoded(root, _read_raw(root))
+        _check_mark(root, _read_raw(root))
     except DamagedIndex:
         return True
     except InputError:
@@ -266,7 +238,7 @@ def check_files(root: Path, manifest: Manifest) -> Iterator[Problem]:
             yield problem
 
 
-def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
+def check_file(root: Path, entry: SealedFile, *, hashed: bool) -> Problem | None:
     """What is wrong with a file of the index, if anything.
 
     Args:
@@ -277,21 +249,9 @@ def check_file(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
     Raises:
         StorageError: It cannot be read.
     """
-    try:
-        path = inside(root, entry.path)
-        with reading(str(path)), open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != entry.bytes:
-                return Problem(entry.path, f"expected {entry.bytes} bytes, found {size}")
-            if hashed and hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
-                return Problem(
-                    entry.path, "does not match its SHA-256: it was changed after writing"
-                )
-    except MissingFile:
-        return Problem(entry.path, "missing")
-    except InputError as error:
-        return Problem(entry.path, str(error))
-    return None
+    with reading(str(root / entry.path)):
+        fault = entry.fault(root, hashed=hashed)
+    return None if fault is None else Problem(entry.path, fault)
 
 
 def _read_raw(root: Path) -> bytes:
@@ -315,19 +275,17 @@ def _read_raw(root: Path) -> bytes:
         ) from error
 
 
-def _decoded(root: Path, raw: bytes) -> dict[str, Any]:
-    """The manifest's content, which has the mark."""
-    path = root / MANIFEST_FILE
-    content: Any = None
+def _check_mark(root: Path, raw: bytes) -> None:
+    """Refuses what is not a manifest, by its mark."""
     reason = "its mark was changed"
     try:
         content = parse_json(raw, MANIFEST_FILE)
+        if isinstance(content, dict) and content.get("mark") == _MARK:
+            return
     except InputError as error:
         reason = str(error)
-    if isinstance(content, dict) and content.get("mark") == _MARK:
-        return content
     if _has_segments(root):
-        raise DamagedIndex(f"{path} is damaged: {reason}; {_REMEDY}")
+        raise DamagedIndex(f"{root / MANIFEST_FILE} is damaged: {reason}; {_REMEDY}")
     raise InputError(
         f"{root} is not an sbertkit index: its {MANIFEST_FILE} is of another kind; name the folder "
         "of one"
@@ -341,23 +299,3 @@ def _has_segments(root: Path) -> bool:
         return segments.is_dir() and any(
             _SEGMENT_NAME.fullmatch(folder.name) for folder in segments.iterdir()
         )
-
-
-def _is_unchanged(raw: bytes, content: dict[str, Any]) -> bool:
-    """Whether a manifest is what was written; its own hash is taken out of the content."""
-    # The hash covers what the file says, the comparison how it says it: no byte can be another.
-    try:
-        as_written = raw == _rendered(content)
-        return content.pop("sha256", None) == _own_hash(content) and as_written
-    except RecursionError:
-        return False
-
-
-def _rendered(content: dict[str, Any]) -> bytes:
-    # ASCII alone: the names of files need not be valid Unicode.
-    return json.dumps(content, indent=2).encode("ascii") + b"\n"
-
-
-def _own_hash(content: dict[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -15,7 +15,6 @@ from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
     EncoderEntry,
-    FileEntry,
     Manifest,
     SegmentEntry,
     check_file,
@@ -23,6 +22,7 @@ from sbertkit.retrieval.manifest import (
 )
 from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.view import Segment, View
+from sbertkit.sealed import SealedFile
 
 READ_ATTEMPTS = 10
 """How often a reader starts again when a writer commits a newer generation meanwhile."""
@@ -70,7 +70,7 @@ class _Opened:
 
     def __init__(self, root: Path, known: View | None) -> None:
         self._root = root
-        self._checked: set[FileEntry] = set()
+        self._checked: set[SealedFile] = set()
         self._segments: dict[str, Segment] = {}
         if known is not None:
             self._checked.update(known.manifest.files())

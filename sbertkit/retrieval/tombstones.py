@@ -9,7 +9,8 @@ import numpy.typing as npt
 from sbertkit.errors import DamagedIndex
 from sbertkit.files import read_regular
 from sbertkit.index.live_rows import LiveRows
-from sbertkit.retrieval.manifest import TOMBSTONES_FOLDER, FileEntry, Manifest
+from sbertkit.retrieval.manifest import TOMBSTONES_FOLDER, Manifest
+from sbertkit.sealed import SealedFile
 from sbertkit.storage import sync_file, sync_folder
 
 Mask = npt.NDArray[np.bool_]
@@ -18,7 +19,7 @@ _HEADER_LIMIT = 1_000
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
-def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None]) -> FileEntry:
+def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None]) -> SealedFile:
     """Writes the deleted rows as pairs (segment, row), and syncs them to the disk.
 
     Args:
@@ -39,7 +40,7 @@ def write_tombstones(root: Path, generation: int, live: Sequence[LiveRows | None
     sync_file(path)
     sync_folder(folder)
     sync_folder(root)
-    return FileEntry.of(root, path)
+    return SealedFile.of(root, path)
 
 
 def read_tombstones(root: Path, manifest: Manifest) -> list[LiveRows | None]:

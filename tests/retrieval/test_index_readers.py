@@ -13,7 +13,8 @@ from index_cases import KINDS, documents, ids_in, ids_of, state
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex
 from sbertkit.retrieval import opening
-from sbertkit.retrieval.manifest import FileEntry, Problem
+from sbertkit.retrieval.results import Problem
+from sbertkit.sealed import SealedFile
 
 OLD, NEW = documents(50, "old"), documents(400, "new")
 
@@ -105,7 +106,7 @@ def test_a_reader_overtaken_between_manifest_and_files_starts_again(
     check_file = opening.check_file
     overtaken = 0
 
-    def late(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
+    def late(root: Path, entry: SealedFile, *, hashed: bool) -> Problem | None:
         nonlocal overtaken
         if overtaken < 3:
             overtaken += 1
@@ -128,7 +129,7 @@ def test_a_reader_that_is_overtaken_for_ever_gives_up(
     SearchIndex.build(OLD, tiny_encoder, path).close()
     check_file = opening.check_file
 
-    def late(root: Path, entry: FileEntry, *, hashed: bool) -> Problem | None:
+    def late(root: Path, entry: SealedFile, *, hashed: bool) -> Problem | None:
         monkeypatch.setattr(opening, "check_file", check_file)
         SearchIndex.build(OLD[:2], tiny_encoder, path).close()
         monkeypatch.setattr(opening, "check_file", late)
