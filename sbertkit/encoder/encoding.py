@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.streams import run_streams
 from sbertkit.encoder.batching import Int64, plan_batches
 from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeReport, EncodeStats
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokens
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.progress import Advance, track
 
-Kind = Literal["document", "query"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -73,7 +73,7 @@ class EncodingRun:
     Attributes:
         stats: What happened so far. A run that continues another has the stats of that one merged
             in before it begins.
-        chunk_stats: What happened to the texts of the vectors that came last.
+        chunk_stats: What happened to the texts of the vectors that came last; rows count from 0.
 
     Args:
         spec: The encoder's.
@@ -183,10 +183,10 @@ class EncodingRun:
     def _clean(self, row_text: object, row: int, stats: EncodeStats) -> str:
         text = self._checked(row_text, row)
         if is_blank(text):
-            stats.blank.append(row)
+            stats.blank.append(stats.rows)
             return self._prompt
         if has_surrogates(text):
-            stats.repaired.append(row)
+            stats.repaired.append(stats.rows)
             text = repair_surrogates(text)
         return self._prompt + text
 
@@ -214,7 +214,7 @@ class EncodingRun:
         self._check_finite(vectors)
         stats.duplicates = stats.rows - len(tokens)
         stats.tokens = sum(lengths)
-        for row, place in enumerate(place_of, self.stats.rows):
+        for row, place in enumerate(place_of):
             if tokens[place].truncated:
                 stats.truncated.append(row)
                 stats.tokens_lost += tokens[place].truncated

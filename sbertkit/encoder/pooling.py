@@ -76,8 +76,8 @@ class PoolingKind:
 POOLINGS: dict[str, PoolingKind] = {
     kind.name: kind
     for kind in (
-        PoolingKind("cls", "cls", "pooling_mode_cls_token", _first_token),
         PoolingKind("mean", "mean", "pooling_mode_mean_tokens", _mean),
+        PoolingKind("cls", "cls", "pooling_mode_cls_token", _first_token),
         PoolingKind("max", "max", "pooling_mode_max_tokens", _max),
         PoolingKind(
             "eos", "lasttoken", "pooling_mode_lasttoken", _last_token, needs_end_token=True

@@ -1,12 +1,10 @@
 """What happened to the texts that were encoded."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from sbertkit.arrays import Vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,11 @@ class EncodeReport:
     seconds: float
     tokens_per_second: float
     tokens_lost_exact: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that went through the model."""
+        return round(self.tokens_per_second * self.seconds)
 
     def warn(self, logger: logging.Logger, max_tokens: int | None) -> None:
         """Logs what would otherwise pass unseen, one line for each kind.
@@ -83,14 +86,17 @@ class EncodeStats:
     duplicates: int = 0
     tokens: int = 0
 
-    def merge(self, later: "EncodeStats") -> None:
-        """Adds the counts of the texts that followed, whose row numbers continue ours."""
+    def merge(self, later: "EncodeStats | EncodeReport") -> None:
+        """Adds what happened to the texts that followed, whose rows count from 0 again."""
+        for rows, more in (
+            (self.truncated, later.truncated),
+            (self.blank, later.blank),
+            (self.repaired, later.repaired),
+        ):
+            rows += [self.rows + row for row in more]
         self.rows += later.rows
-        self.truncated += later.truncated
         self.tokens_lost += later.tokens_lost
         self.tokens_lost_exact &= later.tokens_lost_exact
-        self.blank += later.blank
-        self.repaired += later.repaired
         self.duplicates += later.duplicates
         self.tokens += later.tokens
 
@@ -114,31 +120,8 @@ class EncodeStats:
         )
 
 
-def merged(reports: Sequence[EncodeReport]) -> EncodeReport:
-    """One report on texts that were encoded in several calls, one after the other."""
-    rows = 0
-    found: dict[str, list[int]] = {"truncated": [], "blank": [], "repaired": []}
-    for report in reports:
-        for name, known in found.items():
-            known += [rows + row for row in getattr(report, name)]
-        rows += report.rows
-    seconds = sum(report.seconds for report in reports)
-    tokens = sum(report.tokens_per_second * report.seconds for report in reports)
-    return EncodeReport(
-        rows=rows,
-        truncated=tuple(found["truncated"]),
-        tokens_lost=sum(report.tokens_lost for report in reports),
-        blank=tuple(found["blank"]),
-        repaired=tuple(found["repaired"]),
-        duplicates=sum(report.duplicates for report in reports),
-        seconds=seconds,
-        tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
-        tokens_lost_exact=all(report.tokens_lost_exact for report in reports),
-    )
-
-
 class Encoded(NamedTuple):
     """Vectors ``(n, dim)`` float32 in the order of the texts, and the report on them."""
 
-    vectors: npt.NDArray[np.float32]
+    vectors: Vectors
     report: EncodeReport

@@ -13,7 +13,7 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
 from sbertkit.encoder.protocols import Kind
-from sbertkit.encoder.report import merged
+from sbertkit.encoder.report import EncodeStats
 from sbertkit.errors import InputError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.progress import track
@@ -67,21 +67,23 @@ class CachedRun:
         self._encoder = encoder
         self._folder = folder
         self._kind = kind
-        self._reports: list[EncodeReport] = []
+        self._stats = EncodeStats()
+        self._seconds = 0.0
 
     def vectors(self, texts: Iterable[str], *, progress: bool = False) -> Iterator[Vectors]:
         """Vectors of the texts in order, one chunk (n, dim) at a time."""
         with track("encoding", None, shown=progress) as advance:
             for chunk in _chunks(texts):
                 encoded = self._encoded(chunk)
-                self._reports.append(encoded.report)
+                self._stats.merge(encoded.report)
+                self._seconds += encoded.report.seconds
                 advance(len(chunk))
                 yield encoded.vectors
         self.report().warn(logger, self._encoder.max_tokens)
 
     def report(self) -> EncodeReport:
         """The report on the texts whose vectors have been taken."""
-        return merged(self._reports)
+        return self._stats.report(self._seconds, self._stats.tokens)
 
     def _encoded(self, texts: Sequence[str]) -> Encoded:
         file = self._folder / f"{self._key(texts)}.vectors"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.pooling import POOLINGS, Pooling
 from sbertkit.encoder.whitening import FITTERS, post_processed
 
-POOLINGS = ("mean", "cls", "max", "eos", "weighted_mean")
-"""Without ``mean_sqrt_len``, whose vectors have the direction of those of ``mean``."""
+_LEFT_OUT = ("mean_sqrt_len", "first_last")
+"""The former has the direction of ``mean``; the latter is tried for the whole model alone."""
 _MAX_LAYERS = 6
 
 
@@ -53,7 +53,12 @@ def poolings_of(encoder: Encoder) -> list[Pooling]:
     """
     count = encoder.torch.transformer.layer_count
     layers = np.unique(np.linspace(1, count, min(count, _MAX_LAYERS)).round().astype(int))
-    names = [name for name in POOLINGS if name != "eos" or encoder.tokenizer.special.after]
+    names = [
+        kind.name
+        for kind in POOLINGS.values()
+        if kind.name not in _LEFT_OUT
+        and (encoder.tokenizer.special.after or not kind.needs_end_token)
+    ]
     found = [encoder.torch.network.pooling]
     # The model's output is its last layer, except for a norm that some models add.
     found += [Pooling(name) for name in names]
