@@ -16,6 +16,10 @@ from sbertkit.errors import InputError
 _RUNNING_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError)
 """What models raise that do not suit a pooling, or need more than token ids and a mask."""
 
+HOOKS_INSTALLED = "_output_capturing_hooks_installed"
+HOOKS_MODULE = "transformers.utils.output_capturing"
+"""Private names of transformers: the mark of a model with hooks, and where the hooks come from."""
+
 
 class Network(nn.Module):
     """Encoder, pooling and post-processing.
@@ -122,8 +126,8 @@ def without_hooks(transformer: Transformer, network: Network) -> tuple[Transform
     shared = [*network.parameters(), *network.buffers(), transformer.tokenizer]
     copies = copy.deepcopy((transformer, network), {id(one): one for one in shared})
     for module in chain(copies[0].model.modules(), copies[1].modules()):
-        module.__dict__.pop("_output_capturing_hooks_installed", None)
+        module.__dict__.pop(HOOKS_INSTALLED, None)
         for key, hook in list(module._forward_hooks.items()):
-            if getattr(hook, "__module__", None) == "transformers.utils.output_capturing":
+            if getattr(hook, "__module__", None) == HOOKS_MODULE:
                 del module._forward_hooks[key]
     return copies

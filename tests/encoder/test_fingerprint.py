@@ -13,7 +13,7 @@ import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
-from sbertkit.encoder import Encoder
+from sbertkit.encoder import Encoder, network
 from sbertkit.encoder.fingerprint import fingerprint
 
 TENSORS = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([[3.0]])}
@@ -83,6 +83,15 @@ def test_a_copy_in_memory_keeps_it(tiny_encoder: Encoder) -> None:
     assert copy.deepcopy(tiny_encoder).fingerprint == tiny_encoder.fingerprint
     pickled = pickle.loads(pickle.dumps(tiny_encoder))
     assert pickled.fingerprint == tiny_encoder.fingerprint
+
+
+def test_transformers_calls_its_hooks_as_copies_know_them(tiny_bert: Path) -> None:
+    encoder = Encoder.load(tiny_bert, pooling="first_last")
+    encoder.encode("a text")
+    modules = list(encoder.torch.network.modules())
+    assert any(network.HOOKS_INSTALLED in module.__dict__ for module in modules)
+    hooks = [hook for module in modules for hook in module._forward_hooks.values()]
+    assert {hook.__module__ for hook in hooks} == {network.HOOKS_MODULE}
 
 
 def test_an_encoder_that_gave_its_hidden_states_can_be_pickled(tiny_bert: Path) -> None:
