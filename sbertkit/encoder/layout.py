@@ -172,7 +172,7 @@ def _read_pooling_mode(path: Path) -> str:
     flags = as_record(given, dict[str, bool], path)
     modes = config.pooling_mode
     if modes is None:
-        modes = [mode for flag, mode in _POOLING_FLAGS.items() if flags.get(flag)]
+        modes = sorted(mode for flag, mode in _POOLING_FLAGS.items() if flags.get(flag))
     elif isinstance(modes, str):
         modes = [modes]
     if len(modes) != 1:

@@ -1,4 +1,4 @@
-"""Encoding a corpus that is killed and gone on with: the file of a run that was not."""
+"""Encoding a corpus that is killed and resumed: the file equals that of a run that was not."""
 
 import os
 import random
@@ -38,15 +38,15 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def stop_after(monkeypatch: pytest.MonkeyPatch, pools: int) -> None:
-    """Lets the next run end as by a kill once so many pools are done."""
+def stop_after(monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
+    """Lets the next run end as by a kill once so many chunks are done."""
     run = encoding.EncodingRun.vectors
 
     def stopping(
         self: encoding.EncodingRun, *arguments: object, **named: object
     ) -> Iterator[object]:
         for number, vectors in enumerate(run(self, *arguments, **named)):  # type: ignore[arg-type]
-            if number == pools:
+            if number == chunks:
                 raise Killed
             yield vectors
 
@@ -58,14 +58,14 @@ def left_in(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-@pytest.mark.parametrize("pools", [0, 1, 5, 8])
+@pytest.mark.parametrize("chunks", [0, 1, 5, 8])
 def test_a_resumed_file_equals_that_of_one_run(
-    tiny_encoder: Encoder, corpus: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pools: int
+    tiny_encoder: Encoder, corpus: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, chunks: int
 ) -> None:
     whole, other = corpus.with_name(f"whole{suffix}"), corpus.with_name(f"other{suffix}")
     expected = encode_corpus(tiny_encoder, corpus, whole)
     with monkeypatch.context() as patch:
-        stop_after(patch, pools)
+        stop_after(patch, chunks)
         with pytest.raises(Killed):
             encode_corpus(tiny_encoder, corpus, other, resume=True)
     assert not other.exists()
@@ -80,7 +80,7 @@ def test_a_resumed_file_equals_that_of_one_run(
             ),
         )
         report = encode_corpus(tiny_encoder, corpus, other, resume=True)
-    assert encoded == list(range(100 * pools, LINES))
+    assert encoded == list(range(100 * chunks, LINES))
     assert other.read_bytes() == whole.read_bytes()
     for name in ("rows", "truncated", "tokens_lost", "blank", "repaired", "duplicates"):
         assert getattr(report, name) == getattr(expected, name)
@@ -163,7 +163,7 @@ def test_two_runs_at_the_same_file_are_refused(
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_command_goes_on_after_a_signal(
+def test_the_command_resumes_after_a_signal(
     tiny_bert: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     corpus, output = tmp_path / "corpus.txt", tmp_path / "out.npy"

@@ -112,7 +112,7 @@ def test_post_processing_prompts_and_limit_are_inside(tiny_bert: Path, tmp_path:
 
 def test_lower_precisions_are_near(tiny_bert: Path) -> None:
     exact = Encoder.load(tiny_bert, pooling="mean", device="cpu").encode(TEXTS)
-    for backend, precision, least in (
+    for backend, precision, lowest in (
         ("torch", "bf16", 0.99),
         *([("openvino", "bf16", 0.99)] if "openvino" in EXPORT_BACKENDS else []),
         *((backend, "int8", 0.97) for backend in ("auto", *EXPORT_BACKENDS)),
@@ -122,7 +122,7 @@ def test_lower_precisions_are_near(tiny_bert: Path) -> None:
         )
         found = encoder.encode(TEXTS)
         cosines = (found * exact).sum(axis=1)
-        assert least < cosines.min() < 1 - 1e-7
+        assert lowest < cosines.min() < 1 - 1e-7
         assert encoder.precision == precision
 
 

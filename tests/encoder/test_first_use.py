@@ -21,7 +21,7 @@ class _Meter:
     """Counts how many threads do work at a time."""
 
     def __init__(self) -> None:
-        self.calls = self.most = self._now = 0
+        self.calls = self.max = self._now = 0
         self._lock = threading.Lock()
 
     def work(self) -> None:
@@ -29,7 +29,7 @@ class _Meter:
         with self._lock:
             self.calls += 1
             self._now += 1
-            self.most = max(self.most, self._now)
+            self.max = max(self.max, self._now)
         time.sleep(0.02)
         with self._lock:
             self._now -= 1
@@ -47,7 +47,7 @@ def test_first_uses_of_several_models_never_overlap() -> None:
     meter = _Meter()
     models = [FirstUse() for _ in range(4)]
     _together(*(partial(model.run, meter.work) for model in models))
-    assert (meter.calls, meter.most) == (4, 1)
+    assert (meter.calls, meter.max) == (4, 1)
 
 
 def test_a_model_has_one_first_use_however_many_threads_come() -> None:

@@ -1,4 +1,4 @@
-"""Choosing pooling, limit and steps from what is asked for and what is declared."""
+"""Choosing pooling, limit and post-processing from what is asked for and what is declared."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from sbertkit.encoder.settings import lower_casing
 from sbertkit.errors import InputError, InputTypeError
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
@@ -25,7 +25,7 @@ def test_a_model_without_pooling_gets_mean_and_one_warning(
     encoder = Encoder.load(tiny_bert)
     encoder.encode(["a"])
     assert encoder.pooling == "mean"
-    assert said(caplog) == [
+    assert warnings_of(caplog) == [
         f"{tiny_bert} declares no pooling: using mean over the tokens; "
         "choose with pooling (--pooling)"
     ]
@@ -37,7 +37,7 @@ def test_a_pooling_that_is_asked_for_or_declared_is_taken_without_a_word(
     folder = tiny_models.declare(tiny_copy(), mode="max")
     assert Encoder.load(folder).pooling == "max"
     assert Encoder.load(folder, pooling="cls").pooling == "cls"
-    assert said(caplog) == []
+    assert warnings_of(caplog) == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_declared_limit_beyond_the_positions_is_cut_down_and_said(
     folder = tiny_models.declare(tiny_copy(), max_seq_length=512)
     encoder = Encoder.load(folder)
     assert encoder.max_tokens == 64
-    assert said(caplog) == [
+    assert warnings_of(caplog) == [
         f"{folder} declares a limit of 512 tokens but has 64 positions: using 64"
     ]
     assert encoder.encode(["long " * 600]).shape == (1, tiny_models.HIDDEN)
@@ -230,4 +230,4 @@ def test_a_similarity_that_orders_otherwise_is_reported_once(
             "that sbertkit searches and scores by"
         ]
     )
-    assert said(caplog) == expected
+    assert warnings_of(caplog) == expected

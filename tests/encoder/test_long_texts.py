@@ -88,11 +88,11 @@ def test_a_long_text_has_the_tokens_of_the_whole_text(
     ours = tokenizer(architecture, left=left)
     limit = None if room is None else room + len(ours.special)
     (found,) = ours.tokenize([text], limit)
-    ids, lost = whole(ours, text, room)
+    ids, truncated = whole(ours, text, room)
     assert found.ids.tolist() == ids
-    assert (found.truncated > 0) == (lost > 0)
+    assert (found.truncated > 0) == (truncated > 0)
     if found.exact:
-        assert found.truncated == lost
+        assert found.truncated == truncated
 
 
 @pytest.mark.usefixtures("small")

@@ -1,4 +1,4 @@
-"""The steps after pooling, against plain numpy."""
+"""Post-processors, against plain numpy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,9 +28,9 @@ BY_HAND: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def run(step: Any) -> np.ndarray:
+def run(module: Any) -> np.ndarray:
     with torch.no_grad():
-        result: np.ndarray = step(torch.from_numpy(VECTORS)).numpy()
+        result: np.ndarray = module(torch.from_numpy(VECTORS)).numpy()
     return result
 
 
@@ -50,10 +50,10 @@ def test_normalize_leaves_a_zero_vector_finite() -> None:
 
 @pytest.mark.parametrize("activation", BY_HAND)
 def test_dense_is_a_linear_map_and_its_activation(activation: str) -> None:
-    step = dense(activation_function=f"torch.nn.modules.activation.{activation}")
+    module = dense(activation_function=f"torch.nn.modules.activation.{activation}")
     expected = BY_HAND[activation](VECTORS @ WEIGHT.T + BIAS)
-    assert run(step) == pytest.approx(expected, abs=1e-6)
-    assert step.out_dim(2) == 3
+    assert run(module) == pytest.approx(expected, abs=1e-6)
+    assert module.out_dim(2) == 3
 
 
 def test_dense_has_tanh_where_nothing_is_said() -> None:
@@ -62,15 +62,15 @@ def test_dense_has_tanh_where_nothing_is_said() -> None:
 
 def test_dense_without_bias() -> None:
     config = {"in_features": 2, "out_features": 3, "bias": False}
-    step = build_postprocessor("Dense", config, {"linear.weight": torch.from_numpy(WEIGHT)})
-    assert run(step) == pytest.approx(np.tanh(VECTORS @ WEIGHT.T), abs=1e-6)
-    assert step.config()["bias"] is False  # type: ignore[operator]
+    module = build_postprocessor("Dense", config, {"linear.weight": torch.from_numpy(WEIGHT)})
+    assert run(module) == pytest.approx(np.tanh(VECTORS @ WEIGHT.T), abs=1e-6)
+    assert module.config()["bias"] is False  # type: ignore[operator]
 
 
 def test_layer_norm_has_mean_0_and_variance_1_before_scale_and_shift() -> None:
     weights = {"norm.weight": torch.tensor([2.0, 3.0]), "norm.bias": torch.tensor([0.5, 1.0])}
-    step = build_postprocessor("LayerNorm", {"dimension": 2}, weights)
-    assert run(step)[0] == pytest.approx([2.0 + 0.5, -3.0 + 1.0], abs=1e-4)
+    module = build_postprocessor("LayerNorm", {"dimension": 2}, weights)
+    assert run(module)[0] == pytest.approx([2.0 + 0.5, -3.0 + 1.0], abs=1e-4)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -89,8 +89,8 @@ def test_half_precision_weights_compute_in_single() -> None:
         "linear.weight": torch.from_numpy(WEIGHT).half(),
         "linear.bias": torch.from_numpy(BIAS).half(),
     }
-    step = build_postprocessor("Dense", {"in_features": 2, "out_features": 3}, half)
-    assert {tensor.dtype for tensor in step.state_dict().values()} == {torch.float32}
+    module = build_postprocessor("Dense", {"in_features": 2, "out_features": 3}, half)
+    assert {tensor.dtype for tensor in module.state_dict().values()} == {torch.float32}
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_plain_sentence_transformers_gives_the_same_vectors(
 
 
 @pytest.mark.parametrize(
-    "steps",
+    "modules",
     [
         (),
         ("Normalize",),
@@ -78,10 +78,10 @@ def test_folders_of_sentence_transformers_give_its_vectors_before_and_after_savi
     tiny_copy: Callable[..., Path],
     tmp_path: Path,
     plain: Callable[[Path], Any],
-    steps: tuple[str, ...],
+    modules: tuple[str, ...],
     mode: str,
 ) -> None:
-    folder = tiny_models.declare(tiny_copy(), *steps, mode=mode, max_seq_length=20)
+    folder = tiny_models.declare(tiny_copy(), *modules, mode=mode, max_seq_length=20)
     expected = plain(folder).encode(TEXTS)
     encoder = Encoder.load(folder)
     assert_same(encoder.encode(TEXTS), expected)
@@ -93,8 +93,8 @@ def test_folders_of_sentence_transformers_give_its_vectors_before_and_after_savi
 def test_folders_that_sentence_transformers_saves_are_read(
     tiny_copy: Callable[..., Path], tmp_path: Path, plain: Callable[[Path], Any]
 ) -> None:
-    steps = ("Dense", "LayerNorm", "Dropout", "Normalize")
-    model = plain(tiny_models.declare(tiny_copy(), *steps, max_seq_length=20))
+    modules = ("Dense", "LayerNorm", "Dropout", "Normalize")
+    model = plain(tiny_models.declare(tiny_copy(), *modules, max_seq_length=20))
     model.save(str(tmp_path / "theirs"), create_model_card=False)
     encoder = Encoder.load(tmp_path / "theirs")
     assert encoder.max_tokens == 20

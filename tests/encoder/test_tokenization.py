@@ -1,4 +1,4 @@
-"""Token ids against the transformers tokenizer itself; every cut counted exactly."""
+"""Token ids against the transformers tokenizer itself; every truncated token is counted."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +30,8 @@ def test_ids_are_those_of_the_library(
     ours, library = both(tiny_folder(architecture))
     found = ours.tokenize(TEXTS, limit)
     for text, tokens in zip(TEXTS, found, strict=True):
-        cut = {"truncation": True, "max_length": limit} if limit else {}
-        expected = library(text, **cut)["input_ids"]
+        limits = {"truncation": True, "max_length": limit} if limit else {}
+        expected = library(text, **limits)["input_ids"]
         whole = len(library(text)["input_ids"])
         if expected:
             assert tokens.ids.tolist() == expected
@@ -57,8 +57,8 @@ def test_a_tokenizer_that_cuts_on_the_left_keeps_the_end(
 
 def test_a_text_of_just_the_limit_loses_nothing(tiny_bert: Path) -> None:
     ours, _ = both(tiny_bert)
-    (fits, cut) = ours.tokenize(["a b c d", "a b c d e"], 6)
-    assert (len(fits.ids), fits.truncated, len(cut.ids), cut.truncated) == (6, 0, 6, 1)
+    (fits, truncated) = ours.tokenize(["a b c d", "a b c d e"], 6)
+    assert (len(fits.ids), fits.truncated, len(truncated.ids), truncated.truncated) == (6, 0, 6, 1)
 
 
 def test_truncation_and_padding_of_the_tokenizer_file_are_switched_off(

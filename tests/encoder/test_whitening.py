@@ -40,9 +40,9 @@ def rows() -> Float64:
     return random.normal(size=(500, 6)) @ random.normal(size=(6, 6)) + random.normal(size=6) * 3
 
 
-def apply(step: nn.Module, rows: npt.ArrayLike) -> Float64:
+def apply(module: nn.Module, rows: npt.ArrayLike) -> Float64:
     with torch.inference_mode():
-        result = step(torch.from_numpy(np.asarray(rows, dtype=np.float32))).numpy()
+        result = module(torch.from_numpy(np.asarray(rows, dtype=np.float32))).numpy()
     return np.asarray(result, dtype=np.float64)
 
 
@@ -158,7 +158,7 @@ def test_the_encoder_itself_stays_as_it_was(tiny_encoder: "Encoder") -> None:
     before, vectors = tiny_encoder.fingerprint, tiny_encoder.encode(TEXTS[:3])
     changed = post_processed(tiny_encoder, "center", TEXTS)
     assert changed.fingerprint != before
-    tiny_encoder.torch.weights_changed()  # so that the fingerprint is computed anew
+    tiny_encoder.torch.weights_changed()  # so that the fingerprint is computed again
     assert tiny_encoder.fingerprint == before
     np.testing.assert_array_equal(tiny_encoder.encode(TEXTS[:3]), vectors)
 
