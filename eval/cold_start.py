@@ -92,16 +92,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        place = str(Path(folder) / "index")
+        path = str(Path(folder) / "index")
         encoder = Encoder.load(BUNDLED_NAME, device="cpu")
-        with SearchIndex.build(demo_corpus(), encoder, place, progress=True) as index:
+        with SearchIndex.build(demo_corpus(), encoder, path, progress=True) as index:
             write_peer_index(index, Path(folder))
             best = index.search(QUERY, 1)[0]
         ways = {
             "sentence-transformers and faiss": Command(
                 sys.executable, "-c", PEER, str(resolve_model(BUNDLED_NAME)), folder, QUERY
             ),
-            "sbertkit search": Command(sys.executable, "-m", "sbertkit", "search", place, QUERY),
+            "sbertkit search": Command(sys.executable, "-m", "sbertkit", "search", path, QUERY),
         }
         peer, ours = alternate(arguments.runs, *(way.seconds for way in ways.values()))
         for way in ways.values():

@@ -141,14 +141,14 @@ def write_peer_models(source: Path, folder: Path) -> dict[str, Path]:
         name: torch.ones((2, 8), dtype=torch.long)
         for name in ("input_ids", "attention_mask", "token_type_ids")
     }
-    for place in folders.values():
-        place.mkdir(parents=True)
+    for target in folders.values():
+        target.mkdir(parents=True)
         for name in ("config.json", "tokenizer.json", "special_tokens_map.json"):
             if (source / name).is_file():
-                shutil.copy(source / name, place / name)
+                shutil.copy(source / name, target / name)
         content = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
         content |= {"model_max_length": 256, "max_length": 256}
-        (place / "tokenizer_config.json").write_text(json.dumps(content), encoding="utf-8")
+        (target / "tokenizer_config.json").write_text(json.dumps(content), encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -195,11 +195,11 @@ class PeerProcess:
     """
 
     def __init__(self, system: str, model: Path, texts: list[str], folder: Path) -> None:
-        place = folder / f"{system}-{model.name}.json"
-        place.write_text(json.dumps(texts), encoding="utf-8")
-        self._vectors = place.with_suffix(".npy")
+        texts_file = folder / f"{system}-{model.name}.json"
+        texts_file.write_text(json.dumps(texts), encoding="utf-8")
+        self._vectors = texts_file.with_suffix(".npy")
         self._process = subprocess.Popen(
-            [peer_python(), PEERS / "worker.py", system, model, place],
+            [peer_python(), PEERS / "worker.py", system, model, texts_file],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

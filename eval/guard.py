@@ -67,9 +67,9 @@ def run(case: Case, base: str, data: NliSet, config: TrainConfig) -> Figures:
         pairs = tuple(pair._replace(label=_LAST_LABEL - pair.label) for pair in data.pairs)
         data = NliSet(pairs, ())
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
+        path = Path(folder) / "model"
         try:
-            result = train_nli(base, data, place, objective=case.objective, config=config)
+            result = train_nli(base, data, path, objective=case.objective, config=config)
         except TrainingStopped as stopped:
             return {"stopped": True, "reason": str(stopped).replace(folder, "FOLDER")}
     cosines = [row["random_cosine"] for row in result.log if "random_cosine" in row]

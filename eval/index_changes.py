@@ -38,20 +38,19 @@ def main() -> None:
     corpus = [found.document for found in read_corpus(demo_corpus())]
     encoder = Encoder.load(BUNDLED_NAME, device="cpu")
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        figures = {"documents": len(corpus), "update": update(corpus, encoder, place)}
+        root = Path(folder)
+        figures = {"documents": len(corpus), "update": update(corpus, encoder, root)}
         figures["search"] = {
-            kind: search(corpus, encoder, place, kind, arguments.rounds)
-            for kind in ("flat", "hnsw")
+            kind: search(corpus, encoder, root, kind, arguments.rounds) for kind in ("flat", "hnsw")
         }
     print(json.dumps(figures, indent=2))
     record("index_changes", SOURCES, figures)
 
 
-def update(corpus: list[Document], encoder: Encoder, place: Path) -> Figures:
+def update(corpus: list[Document], encoder: Encoder, folder: Path) -> Figures:
     """An update in which one percent of the texts has changed."""
     source = random.Random(0)
-    path, file = place / "index", place / "corpus.jsonl"
+    path, file = folder / "index", folder / "corpus.jsonl"
     SearchIndex.build(corpus, encoder, path, kind="flat").close()
     chosen = set(source.sample(range(len(corpus)), len(corpus) // 100))
     with file.open("w", encoding="utf-8") as lines:
@@ -93,7 +92,7 @@ def update(corpus: list[Document], encoder: Encoder, place: Path) -> Figures:
 
 
 def search(
-    corpus: list[Document], encoder: Encoder, place: Path, kind: str, rounds: int
+    corpus: list[Document], encoder: Encoder, folder: Path, kind: str, rounds: int
 ) -> Figures:
     """Latency of single queries over many segments, over one segment, and after compaction."""
     source = random.Random(1)
@@ -108,7 +107,7 @@ def search(
         many = SearchIndex.build(
             corpus[:step],
             encoder,
-            place / f"many-{kind}",
+            folder / f"many-{kind}",
             kind=kind,
             options=BuildOptions(vectors=vectors[:step]),
         )
@@ -121,7 +120,7 @@ def search(
     rebuilt = SearchIndex.build(
         [corpus[number] for number in kept],
         encoder,
-        place / f"rebuilt-{kind}",
+        folder / f"rebuilt-{kind}",
         kind=kind,
         options=BuildOptions(vectors=vectors[kept]),
     )

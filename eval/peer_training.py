@@ -141,8 +141,8 @@ def triplets(data: NliSet) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {"anchor": [], "positive": [], "negative": []}
     for premise, hypotheses in entailed.items():
         negatives = list(contradicted.get(premise, ()))
-        for place, hypothesis in enumerate(hypotheses if negatives else ()):
-            row = (premise, hypothesis, negatives[place % len(negatives)])
+        for number, hypothesis in enumerate(hypotheses if negatives else ()):
+            row = (premise, hypothesis, negatives[number % len(negatives)])
             for name, text in zip(columns, row, strict=True):
                 columns[name].append(text)
     return columns

@@ -215,8 +215,8 @@ class Measurement:
     def _train(
         self, key: str, method: Method, sets: tuple[str, ...], *, split: str, steps: int, seed: int
     ) -> Figures:
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "model"
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / "model"
             trained = method.train(self._base, self._data, folder, steps=steps, seed=seed)
             encoder = Encoder.load(folder, normalize=True, device="cpu")
             figures = {**summary(method, trained), **scores(encoder, self._sts, sets, split)}

@@ -1,4 +1,4 @@
-"""Encodes texts by a peer each time it is told to: python worker.py SYSTEM MODEL TEXTS.
+"""Encodes texts by a peer on request: python worker.py SYSTEM MODEL TEXTS.
 
 SYSTEM is fastembed or onnxruntime, MODEL a folder with model.onnx and a tokenizer, TEXTS a JSON
 file. For each line of standard input it encodes all texts, prints the seconds, and saves the

@@ -1,4 +1,4 @@
-"""How evenly an encoder's vectors use their space, measured on unlabelled texts."""
+"""How evenly an encoder's vectors use their space, measured on unlabeled texts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields

@@ -105,8 +105,8 @@ class Measures:
         }
         placed = {
             queries[query]: {
-                documents.setdefault(document, str(len(documents))): float(-place)
-                for place, document in enumerate(ranked(run[query]))  # distinct, so without ties
+                documents.setdefault(document, str(len(documents))): float(-rank)
+                for rank, document in enumerate(ranked(run[query]))  # distinct, so without ties
             }
             for query in qrels
             if run.get(query)

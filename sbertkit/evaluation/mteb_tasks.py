@@ -64,9 +64,9 @@ def evaluate_mteb(
     """
     mteb = _library()
     chosen = _tasks(mteb, tasks)
-    place = output_folder(folder)
-    with storage_errors(place):
-        cache = mteb.ResultCache(cache_path=place)
+    target = output_folder(folder)
+    with storage_errors(target):
+        cache = mteb.ResultCache(cache_path=target)
     found = mteb.evaluate(
         _Adapter(encoder),
         chosen,

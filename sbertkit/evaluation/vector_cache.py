@@ -45,8 +45,8 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:
         self._encoder = encoder
-        place = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
-        self._folder = folder / place
+        name = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
+        self._folder = folder / name
 
     def encode_with_report(self, texts: Sequence[str], *, kind: Kind = "document") -> Encoded:
         """Vectors (n, dim) of the texts, and the report on them."""

@@ -34,9 +34,9 @@ def row_cosines(
     """
     cosines = np.empty(len(left), dtype=np.float64)
     for start in range(0, len(left), _ROWS_PER_CHUNK):
-        part = slice(start, start + _ROWS_PER_CHUNK)
-        first, second = unit_rows(vectors[left[part]]), unit_rows(vectors[right[part]])
-        np.einsum("ij,ij->i", first, second, out=cosines[part])
+        chunk = slice(start, start + _ROWS_PER_CHUNK)
+        first, second = unit_rows(vectors[left[chunk]]), unit_rows(vectors[right[chunk]])
+        np.einsum("ij,ij->i", first, second, out=cosines[chunk])
     return np.clip(cosines, -1.0, 1.0)
 
 

@@ -23,11 +23,11 @@ def row_similarities(
     names = SIMILARITIES[1:]
     found = {name: np.empty(len(left), dtype=np.float64) for name in names}
     for start in range(0, len(left), _ROWS_PER_CHUNK):
-        part = slice(start, start + _ROWS_PER_CHUNK)
-        first = vectors[left[part]].astype(np.float64)
-        second = vectors[right[part]].astype(np.float64)
+        chunk = slice(start, start + _ROWS_PER_CHUNK)
+        first = vectors[left[chunk]].astype(np.float64)
+        second = vectors[right[chunk]].astype(np.float64)
         difference = first - second
-        np.einsum("ij,ij->i", first, second, out=found["dot"][part])
-        found["euclidean"][part] = -np.sqrt(np.einsum("ij,ij->i", difference, difference))
-        found["manhattan"][part] = -np.abs(difference).sum(axis=1)
+        np.einsum("ij,ij->i", first, second, out=found["dot"][chunk])
+        found["euclidean"][chunk] = -np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        found["manhattan"][chunk] = -np.abs(difference).sum(axis=1)
     return {"cosine": row_cosines(vectors, left, right), **found}

@@ -157,13 +157,13 @@ def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
         compare_results(path, path)
 
 
-def test_a_run_file_in_the_place_of_a_result_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_run_file_instead_of_a_result_is_refused_with_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "a.trec"
     path.write_text("q Q0 d 1 0.5 name\n", encoding="utf-8")
     with pytest.raises(InputError, match="--qrels"):
         compare_results(path, path)
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         compare_results(tmp_path / "a.json", tmp_path / "b.json")

@@ -51,7 +51,7 @@ def test_a_text_scores_by_the_ranks_of_its_parts_and_itself() -> None:
     np.testing.assert_allclose(scores, [(1 / 2 / 2 + 1 / 2) / 2, (1 + 1 / 2) / 2, 1.0])
 
 
-def test_texts_that_are_all_alike_gain_nothing() -> None:
+def test_identical_texts_gain_nothing() -> None:
     same = np.ones((9, 4), np.float32)
     np.testing.assert_allclose(pair_scores(same, same, same), 1 / 25)
 
@@ -214,9 +214,7 @@ def test_each_step_is_saved_for_plain_sentence_transformers(
     )
 
 
-def test_the_saved_encoder_gives_what_the_diagnosis_judged(
-    tiny_encoder: Encoder, found: Diagnosis
-) -> None:
+def test_the_saved_encoder_gives_what_was_scored(tiny_encoder: Encoder, found: Diagnosis) -> None:
     """The vectors of the grid are those of the encoder that is written."""
     pooling = Pooling("cls", (1,))
     encoder = Candidate(pooling, "center").apply(tiny_encoder, found.texts)

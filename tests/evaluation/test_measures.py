@@ -183,7 +183,7 @@ def test_grades_below_zero_count_as_not_judged() -> None:
     assert with_negative == Measures(names).per_query({"q": {"good": 1}}, run)
 
 
-def test_the_cut_off_is_the_deepest() -> None:
+def test_the_cutoff_is_the_largest() -> None:
     assert Measures(["nDCG@10", "R@100", "AP"]).cutoff == 100
     assert Measures(["AP", "RR"]).cutoff == 0
 

@@ -114,7 +114,7 @@ def test_a_task_that_was_run_is_not_run_again(
     assert again.scores == pytest.approx(first.scores)
 
 
-def test_a_task_that_fails_is_told(
+def test_a_task_that_fails_is_reported(
     tiny_encoder: Encoder, sts_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sts_task, "load_data", lambda *_, **__: [][0])

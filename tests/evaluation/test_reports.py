@@ -102,7 +102,7 @@ def sts(tiny_encoder: "Encoder") -> Any:
     return evaluate_sts(tiny_encoder, StsSet(tuple(pairs), None, (), "pairs.tsv", subsets))
 
 
-def test_an_sts_report_says_all(sts: Any) -> None:
+def test_an_sts_report_is_complete(sts: Any) -> None:
     words = check(sts_page(sts, ABOUT))
     for expected in (
         *("Spearman × 100", "euclidean", "manhattan", "Sub-corpora", "weighted mean", "mine"),
@@ -145,7 +145,7 @@ def test_truncated_sentences_are_listed(sts: Any) -> None:
     assert "a long one" in check(sts_page(changed, ABOUT))
 
 
-def test_a_retrieval_report_says_all() -> None:
+def test_a_retrieval_report_is_complete() -> None:
     qrels = {f"q{number}": {"good": 1} for number in range(9)} | {
         EVIL: {"good": 1},
         "none": {"d": 0},
@@ -157,7 +157,7 @@ def test_a_retrieval_report_says_all() -> None:
         assert expected in words
 
 
-def test_an_isotropy_report_says_all(tiny_encoder: "Encoder") -> None:
+def test_an_isotropy_report_is_complete(tiny_encoder: "Encoder") -> None:
     result = evaluate_isotropy(tiny_encoder, [*TEXTS, EVIL])
     words = check(isotropy_page(result, ABOUT))
     for expected in ("IsoScore", "uniformity", "it cannot change", "input tokens", "corpus.txt"):

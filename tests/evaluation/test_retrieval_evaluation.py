@@ -122,7 +122,7 @@ def test_self_matches_are_excluded_or_kept_with_a_warning(
     assert "own id" in line
 
 
-def test_a_query_gets_as_many_hits_as_asked_for_beside_its_own_document(make: Make) -> None:
+def test_a_query_gets_the_full_depth_without_its_own_document(make: Make) -> None:
     result = evaluate_retrieval(WordEncoder(), make(), depth=2, measures=["RR@2"])
     assert [len(found) for found in result.run.values()] == [2, 2, 2]
     assert "q-own" not in result.run["q-own"]

@@ -96,7 +96,7 @@ def test_the_published_means_are_those_of_the_papers() -> None:
         assert mean == pytest.approx(papers[row.name], abs=0.035)
 
 
-def test_a_suite_of_ones_own_is_read(own: Suite) -> None:
+def test_a_suite_file_is_read(own: Suite) -> None:
     assert (own.name, own.title) == ("own", "Mine")
     assert own.sets == tuple(find_named(name) for name in ("stsb", "sts13", "cisi"))
     assert own.measures == ("RR@10", "nDCG@10")

@@ -65,7 +65,7 @@ def test_queries_and_documents_are_kept_apart(tiny_encoder: Encoder, tmp_path: P
     assert len(files(tmp_path)) == 2
 
 
-def test_texts_are_told_apart_though_they_join_to_the_same(
+def test_texts_that_concatenate_to_the_same_string_are_distinct(
     cached: CachedEncoder, tiny_encoder: Encoder
 ) -> None:
     one, other = ["ab", "c"], ["a", "bc"]
@@ -187,7 +187,7 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
     assert len(encoded) == 2
 
 
-def test_what_happened_to_texts_is_said_once_for_all_parts(
+def test_one_report_covers_all_chunks(
     cached: CachedEncoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = ["goats " * 80, "a kettle", "kettles " * 80, "", "roof " * 80]
@@ -201,7 +201,7 @@ def test_what_happened_to_texts_is_said_once_for_all_parts(
         assert lines[1].startswith("1 blank among 5 texts")
 
 
-def test_another_encoder_has_files_of_its_own(tiny_encoder: Encoder, tmp_path: Path) -> None:
+def test_another_encoder_has_separate_files(tiny_encoder: Encoder, tmp_path: Path) -> None:
     other = Encoder.load(tiny_encoder.options.model, pooling="cls", normalize=True)
     for encoder in (tiny_encoder, other):
         vectors = encode(CachedEncoder(encoder, tmp_path / "cache"), TEXTS)

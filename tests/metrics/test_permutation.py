@@ -19,7 +19,7 @@ def test_rows_without_a_difference_change_nothing() -> None:
     assert paired_permutation([2, 3, 4, 5, 6], [1, 2, 3, 5, 6]).p_value == 2 / 8
 
 
-def test_equal_systems_cannot_be_told_apart() -> None:
+def test_equal_systems_do_not_differ() -> None:
     test = paired_permutation([0.1, 0.5], [0.1, 0.5])
     assert (test.difference, test.p_value) == (0.0, 1.0)
 

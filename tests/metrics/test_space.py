@@ -105,7 +105,7 @@ def test_row_cosines_take_the_rows_named() -> None:
     assert row_cosines(vectors, left, right).tolist() == pytest.approx([0.0, 0.6, 1.0, 0.0])
 
 
-def test_row_cosines_do_not_depend_on_blocks() -> None:
+def test_row_cosines_do_not_depend_on_chunks() -> None:
     vectors = np.random.default_rng(2).normal(size=(30, 4)).astype(np.float32)
     left = np.arange(20_000) % 30
     right = np.arange(20_000) // 30 % 30

@@ -67,8 +67,8 @@ def run(
     chosen = read_suite(suite)
     encoder = load_encoder()
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
-    place = None if no_cache else output_folder(cache) if cache else cache_folder("vectors")
-    result = run_suite(encoder, chosen, folder, cache=place, progress=not quiet)
+    cache_path = None if no_cache else output_folder(cache) if cache else cache_folder("vectors")
+    result = run_suite(encoder, chosen, folder, cache=cache_path, progress=not quiet)
     write_json(target, result.to_dict())
     write_report(report, lambda: suite_page(result))
     if STANDARD_OUTPUT not in (target, report):

@@ -112,7 +112,7 @@ def run_suite(
     say(f"results are saved in {results}; to resume, run the same command again", shown=progress)
     for number, one in enumerate(suite.sets, 1):
         try:
-            place = named_data(one)
+            path = named_data(one)
         except InputError as error:
             missing[one.name] = str(error)
             logger.warning("left out: %s", error)
@@ -121,7 +121,7 @@ def run_suite(
             "set": one.name,
             "split": _SPLIT,
             "fingerprint": encoder.fingerprint,
-            "data": _digest(place),
+            "data": _digest(path),
             "measures": list(suite.measures) if one.task == "retrieval" else None,
         }
         file = results / f"{one.name}.json"
@@ -129,7 +129,7 @@ def run_suite(
         state = "evaluating" if score is None else "already evaluated"
         say(f"{one.name} ({number} of {len(suite.sets)}): {state}", shown=progress)
         if score is None:
-            details = _EVALUATORS[one.task](system, place, suite, progress)
+            details = _EVALUATORS[one.task](system, path, suite, progress)
             score = _score(suite, one, details, file)
             content = json.dumps({**identity, "result": details}, allow_nan=False, indent=2) + "\n"
             with storage_errors(file):
@@ -143,13 +143,13 @@ def run_suite(
     return SuiteResult(suite, encoder.options.model, encoder.fingerprint, scores, missing, mean)
 
 
-def _sts(system: Any, place: Path, _suite: Suite, _progress: bool) -> dict[str, Any]:
-    return evaluate_sts(system, place, split=_SPLIT).to_dict()
+def _sts(system: Any, path: Path, _suite: Suite, _progress: bool) -> dict[str, Any]:
+    return evaluate_sts(system, path, split=_SPLIT).to_dict()
 
 
-def _retrieval(system: Any, place: Path, suite: Suite, progress: bool) -> dict[str, Any]:
+def _retrieval(system: Any, path: Path, suite: Suite, progress: bool) -> dict[str, Any]:
     return evaluate_retrieval(
-        system, place, split=_SPLIT, measures=suite.measures, progress=progress
+        system, path, split=_SPLIT, measures=suite.measures, progress=progress
     ).to_dict()
 
 
@@ -209,16 +209,16 @@ def _stored(
         return None
 
 
-def _digest(place: Path) -> str:
+def _digest(path: Path) -> str:
     """A hash over the files of a set."""
     digest = hashlib.sha256()
-    for file in _files(place):
-        name = file.relative_to(place).as_posix() if place.is_dir() else file.name
+    for file in _files(path):
+        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         digest.update(f"{name}\0{sha256_file(file)}\n".encode())
     return digest.hexdigest()
 
 
-def _files(place: Path) -> Iterable[Path]:
-    if place.is_dir():
-        return sorted(file for file in place.rglob("*") if file.is_file())
-    return [place]
+def _files(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [path]
