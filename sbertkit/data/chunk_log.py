@@ -14,7 +14,7 @@ from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.schema import Count, Digest, as_record, parse_json
 
-Row = tuple[str, str]
+IdAndText = tuple[str, str]
 """Id and text."""
 
 _RESTART = "to start again, run it without resume (--resume)"
@@ -54,8 +54,8 @@ class ChunkLog:
 
     def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
         self._hash = hashlib.sha256()
-        self._place = path.parent
-        self._waiting: deque[Row] = deque()
+        self._folder = path.parent
+        self._waiting: deque[IdAndText] = deque()
         self.chunks: list[Chunk] = []
         content = read_regular(path, limit=_MAX_LOG_BYTES) if path.exists() else b""
         whole = 0
@@ -82,7 +82,7 @@ class ChunkLog:
         """Rows of all chunks."""
         return sum(chunk.rows for chunk in self.chunks)
 
-    def texts(self, rows: Iterator[Row]) -> Iterator[str]:
+    def texts(self, rows: Iterator[IdAndText]) -> Iterator[str]:
         """The texts that are still to be done; the rows before must be the ones that were.
 
         Raises:
@@ -104,11 +104,11 @@ class ChunkLog:
             self._waiting.append(row)
             yield row[1]
 
-    def drawn(self, count: int) -> list[Row]:
+    def drawn(self, count: int) -> list[IdAndText]:
         """The next rows whose texts have been drawn, each returned once."""
         return [self._waiting.popleft() for _ in range(count)]
 
-    def add(self, rows: Sequence[Row], output: str, note: Mapping[str, Any]) -> None:
+    def add(self, rows: Sequence[IdAndText], output: str, note: Mapping[str, Any]) -> None:
         """Logs a chunk that is done.
 
         Args:
@@ -127,7 +127,7 @@ class ChunkLog:
         with suppress(OSError):  # every line has been written out
             self._file.close()
 
-    def _add_to_hash(self, row: Row) -> None:
+    def _add_to_hash(self, row: IdAndText) -> None:
         for field in row:
             content = field.encode("utf-8", "surrogatepass")
             self._hash.update(len(content).to_bytes(8, "big") + content)
@@ -136,7 +136,7 @@ class ChunkLog:
         for name, value in job.items():
             if begun.get(name) != value:
                 raise InputError(
-                    f"the run that was left in {self._place} has {name} {begun.get(name)!r}, this "
+                    f"the unfinished run in {self._folder} has {name} {begun.get(name)!r}, this "
                     f"one {value!r}; {_RESTART}"
                 )
 

@@ -284,6 +284,10 @@ def test_queries_are_tab_separated_too(write: Write) -> None:
     assert read_queries(write("1\tOne?\n02\tTwo\tparts?\n")) == {"1": "One?", "02": "Two\tparts?"}
 
 
+def test_blank_lines_between_queries_are_skipped(write: Write) -> None:
+    assert read_queries(write("1\tOne?\n\n  \n\t\n2\tTwo?\n")) == {"1": "One?", "2": "Two?"}
+
+
 def test_all_bad_queries_are_reported_at_once(write: Write) -> None:
     lines = [
         '{"_id": "a", "text": "x"}',
@@ -348,7 +352,7 @@ def test_what_is_wrong_with_other_splits_is_a_warning(
     assert read_collection(folder) == expected
     (message,) = caplog.messages
     assert "train.tsv" in message
-    assert message.endswith("passed over, since the split test is read")
+    assert message.endswith("ignored, since the split test is read")
     refusal(read_collection, folder, "train")
 
 

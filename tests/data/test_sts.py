@@ -69,6 +69,14 @@ def test_a_header_without_a_needed_column_is_refused(write: Write) -> None:
         read_sts(write("split\tscore\tsentence1\ntest\t3\ta\n"))
 
 
+@pytest.mark.parametrize(
+    "header", ["score\tScore\tsentence1", "score\tSCORE\tsentence1\tsentence2"]
+)
+def test_a_header_with_a_duplicate_name_is_refused(write: Write, header: str) -> None:
+    with pytest.raises(InputError, match=r"pairs\.tsv line 1: duplicate column name"):
+        read_sts(write(f"{header}\n1\t2\ta\tb\n"))
+
+
 def test_quotes_are_part_of_the_sentence(write: Write) -> None:
     text = '"We left\tHe said "no'
     pairs = read_sts(write(f'{HEADER}test\t1\t{text}\ntest\t2\tx\ty"\n')).pairs

@@ -76,9 +76,7 @@ def _judged_elsewhere(root: Path, split: str) -> set[str]:
         try:
             found |= read_qrels(path).keys()
         except InputError as error:
-            logger.warning(
-                "%s; passed over, since the split %s is read", error, printable(split, 40)
-            )
+            logger.warning("%s; ignored, since the split %s is read", error, printable(split, 40))
     return found
 
 

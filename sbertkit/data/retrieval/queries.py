@@ -5,8 +5,7 @@ import os
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.formats.base import DOCUMENT_WITH_ID
-from sbertkit.data.formats.lines import read_tsv
-from sbertkit.data.lines import TextOptions
+from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables import TABLES, Row, has_suffix
@@ -28,10 +27,9 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
         MissingFile: The file does not exist.
     """
     source = path_text(path)
+    rows = TABLES["jsonl"].read(source, DOCUMENT_WITH_ID, TextOptions())
     if has_suffix(source, (".tsv", ".txt")):
-        rows = read_tsv(source, TextOptions())
-    else:
-        rows = TABLES["jsonl"].read(source, DOCUMENT_WITH_ID, TextOptions())
+        rows = (_from_tabs(line) for line in read_lines(source) if not is_blank(line.text))
     queries: dict[str, str] = {}
     lines: dict[str, int] = {}
     bad = BadRows(source_name(source))
@@ -51,6 +49,13 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
     return queries
 
 
+def _from_tabs(line: Line) -> Row | BadRow:
+    query, tab, text = line.text.partition("\t")
+    if not tab:
+        return BadRow(line.number, "no tab between id and text")
+    return Row(line.number, {"id": query.strip(" "), "text": text})
+
+
 def _query(row: Row) -> tuple[str, str]:
     query, text = row.values["id"], row.values["text"]
     if not isinstance(text, str):
@@ -58,4 +63,4 @@ def _query(row: Row) -> tuple[str, str]:
     if is_blank(text):
         raise BadRecordError("the text is blank")
     text = repair_surrogates(text) if has_surrogates(text) else text
-    return id_text(query.strip(" ") if isinstance(query, str) else query), text
+    return id_text(query), text

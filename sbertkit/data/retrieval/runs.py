@@ -34,7 +34,7 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """The scores of a run file by query id and document id.
 
     A line has query id, ``Q0``, document id, rank, score and the system's name, with blanks or tabs
-    between; what follows is passed over. The rank and the order of the lines do not count, as in
+    between; what follows is ignored. The rank and the order of the lines do not count, as in
     trec_eval. A line that begins with ``#`` and is no such row is a comment.
 
     Args:

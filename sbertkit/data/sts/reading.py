@@ -38,7 +38,7 @@ _RELEASE = Layout({"score": 4, "first": 5, "second": 6}, 7, more=True)
 def _headerless(cells: Sequence[str]) -> Layout | None:
     """The layout of a file without header that begins with these cells."""
     # One name of a column could be a sentence of its own; two in their columns are a header.
-    if len(_COLUMNS.layout(cells).positions) > 1:
+    if len(_COLUMNS.positions(cells)) > 1:
         return None
     if len(cells) < _RELEASE.width:
         return _WITHOUT_HEADER

@@ -92,20 +92,24 @@ class Columns:
     others: bool = False
     headerless: Callable[[Sequence[str]], Layout | None] | None = None
 
-    def layout(self, names: Sequence[str]) -> Layout:
-        """Where the fields are among columns of some names, needed or not.
-
-        Raises:
-            BadRecordError: A duplicate column name.
-        """
-        known = list(names) if self.exact else [name.strip().lower() for name in names]
-        positions: dict[str, int] = {}
+    def positions(self, names: Sequence[str]) -> dict[str, int]:
+        """Where the fields are among columns of some names, whether needed or not."""
+        known = self._folded(names)
+        found: dict[str, int] = {}
         alone = ((field,) for field in self.aliases if field not in self.paired)
         for fields in (*alone, *([self.paired] if self.paired else [])):
             for chosen in zip(*(self.aliases[field] for field in fields), strict=True):
                 if all(name in known for name in chosen):
-                    positions.update(zip(fields, map(known.index, chosen), strict=True))
+                    found.update(zip(fields, map(known.index, chosen), strict=True))
                     break
+        return found
+
+    def _folded(self, names: Sequence[str]) -> list[str]:
+        return list(names) if self.exact else [name.strip().lower() for name in names]
+
+    def _layout(self, names: Sequence[str]) -> Layout:
+        positions = self.positions(names)
+        known = self._folded(names)
         used = {known[position] for position in positions.values()}
         counted = known if self.others else [name for name in known if name in used]
         if len(set(counted)) < len(counted):
@@ -129,7 +133,7 @@ class Columns:
             InputError: A needed column is missing, or a duplicate name.
         """
         try:
-            layout = self.layout(names)
+            layout = self._layout(names)
         except BadRecordError as error:
             raise InputError(f"{where}: {error.reason}; rename it") from error
         missing = self._missing(layout)
@@ -148,7 +152,7 @@ class Columns:
         Raises:
             BadRecordError: A needed one is missing, or a duplicate name.
         """
-        layout = self.layout(names)
+        layout = self._layout(names)
         missing = self._missing(layout)
         if missing:
             raise BadRecordError(f"no field {' and '.join(missing)}")
