@@ -47,9 +47,9 @@ def seal(folder: Path, **changes: Any) -> None:
             name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
             for name in ("encoder.onnx", "tokenizer.json")
         }
-    canonical = json.dumps(content, sort_keys=True).encode()
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
     content["sha256"] = hashlib.sha256(canonical).hexdigest()
-    (folder / "export.json").write_text(json.dumps(content))
+    (folder / "export.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
 def refusal(folder: Path, **options: str) -> str:

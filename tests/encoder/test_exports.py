@@ -164,7 +164,7 @@ def test_a_damaged_or_lost_file_is_refused(exported: Path, name: str) -> None:
 def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
     path = exported / "export.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
-    with pytest.raises(NewerFormat, match="format 9, this version of sbertkit reads up to 1"):
+    with pytest.raises(NewerFormat, match="format 9; this sbertkit reads format 1"):
         Encoder.load(exported)
 
 

@@ -1,14 +1,13 @@
 """An export folder: ONNX model, tokenizer, and the manifest that describes them."""
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,7 +16,8 @@ from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, NewerFormat
 from sbertkit.files import open_regular, read_regular
-from sbertkit.schema import Digest, Positive, as_record, parse_json
+from sbertkit.schema import Digest, Positive
+from sbertkit.sealed import read_sealed, seal
 
 MODEL_FILE = "encoder.onnx"
 TOKENIZER_FILE = "tokenizer.json"
@@ -100,14 +100,6 @@ class ExportManifest:
             raise ValueError(f"expected the SHA-256 of {' and '.join(_MAX_BYTES)} in files")
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What is read of a manifest first; another version may write the rest differently."""
-
-    format: int
-    sha256: Digest
-
-
 def is_export_folder(folder: Path) -> bool:
     """Whether a folder is an export."""
     with suppress(OSError, ValueError):  # a name too long for a path, or with a NUL
@@ -117,10 +109,7 @@ def is_export_folder(folder: Path) -> bool:
 
 def write_manifest(folder: Path, manifest: ExportManifest) -> None:
     """Writes the manifest, with a hash of itself."""
-    content = {"format": _FORMAT, **asdict(manifest)}
-    # ASCII alone: the model's name may be that of a folder, which need not be valid Unicode.
-    text = json.dumps({**content, "sha256": _own_hash(content)}, indent=2)
-    (folder / MANIFEST_FILE).write_text(text + "\n", encoding="ascii")
+    (folder / MANIFEST_FILE).write_bytes(seal({"format": _FORMAT, **asdict(manifest)}))
 
 
 def read_manifest(folder: Path, *, hashed: bool = False) -> ExportManifest:
@@ -138,34 +127,16 @@ def read_manifest(folder: Path, *, hashed: bool = False) -> ExportManifest:
     """
     path = folder / MANIFEST_FILE
     try:
-        manifest = _parsed(folder, read_regular(path))
+        manifest = read_sealed(read_regular(path), ExportManifest, path, version=_FORMAT)
         for name, expected in manifest.files.items():
             _check_file(folder / name, None if hashed else expected)
-    except NewerFormat:
-        raise
+    except NewerFormat as error:
+        raise NewerFormat(f"{error}, or {_REMEDY}") from error
     except FileNotFoundError as error:
         raise InputError(f"{error.filename} is missing or damaged; {_REMEDY}") from error
-    except (OSError, InputError, RecursionError) as error:
+    except (OSError, InputError) as error:
         raise InputError(f"{error}; {_REMEDY}") from error
     return manifest
-
-
-def _parsed(folder: Path, raw: bytes) -> ExportManifest:
-    """The manifest of a folder from its bytes, once these match their own hash."""
-    path = folder / MANIFEST_FILE
-    content = parse_json(raw, path)
-    header = as_record(content, _Header, path)
-    if header.format > _FORMAT:
-        raise NewerFormat(
-            f"{folder} has format {header.format}, this version of sbertkit reads up to {_FORMAT}; "
-            f"update sbertkit, or {_REMEDY}"
-        )
-    if header.format != _FORMAT:
-        raise InputError(f"{path}: expected format {_FORMAT}, found {header.format}")
-    del content["sha256"]
-    if header.sha256 != _own_hash(content):
-        raise InputError(f"{path} is damaged: it does not match its own SHA-256")
-    return as_record(content, ExportManifest, path)
 
 
 def _check_file(path: Path, expected: str | None) -> None:
@@ -201,7 +172,3 @@ def _refused(content: bytes) -> str | None:
                 return reason
             place = content.find(word, place + 1)
     return None
-
-
-def _own_hash(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
