@@ -56,7 +56,7 @@ class SealedFile:
 
 def seal(content: Mapping[str, Any]) -> bytes:
     """A JSON document with the SHA-256 of its content in the field ``sha256``."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     # ASCII: names of files need not be valid Unicode.
     return json.dumps({**content, "sha256": digest}, indent=2).encode("ascii") + b"\n"

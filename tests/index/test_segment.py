@@ -3,7 +3,9 @@
 import json
 import os
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex, InputError, StorageError
 from sbertkit.index import segment as segment_module
-from sbertkit.index.kinds import KINDS, choose_kind
+from sbertkit.index.kinds import KINDS, Hnsw, choose_kind
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 
@@ -320,6 +322,24 @@ def test_build_settings_that_make_no_sense_are_damage(tmp_path: Path, content: s
     (tmp_path / "build.json").write_text(content)
     with pytest.raises(DamagedIndex, match=r"build\.json"):
         VectorSegment.open(tmp_path, 5, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wide(Hnsw):
+    """A kind with more links, as another package may add it."""
+
+    name: ClassVar[str] = "wide"
+    links: int = 48
+
+
+def test_a_kind_is_one_class_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "wide", _Wide)
+    rows = random_rows(500)
+    segment = made(tmp_path, rows, "wide")
+    assert segment.kind == "wide"
+    assert json.loads((tmp_path / "build.json").read_text())["parameters"]["links"] == 48
+    found = segment.search(unit(rows).astype(np.float32), 1)
+    np.testing.assert_array_equal(found.rows[:, 0], np.arange(500))
 
 
 def test_the_build_is_described_beside_the_vectors(tmp_path: Path) -> None:
