@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from sbertkit import TrainConfig, train_nli
 from sbertkit.data.nli import NliSet, read_nli
 from sbertkit.encoder.resolve import BUNDLED_NAME
-from sbertkit.training.run_log import LOG_FILE
+from sbertkit.training.run.metrics_log import LOG_FILE
 
 PRECISIONS = ("fp32", "bf16")
 BATCH_SIZE = 16

@@ -55,8 +55,8 @@ def train_nli(
       sbertkit train-nli snli.jsonl --base models/mine -o models/nli --objective softmax --resume
     """
     _refuse_idle(click.get_current_context())
-    from sbertkit.training.launcher import launch
-    from sbertkit.training.series import Recipe, ablate_pooling, train_seeds
+    from sbertkit.training.run.distributed import launch
+    from sbertkit.training.sweeps import Recipe, ablate_pooling, train_seeds
 
     made = Recipe(data=list(data) or None, config=config, **recipe)
     if seeds is not None:
@@ -130,7 +130,7 @@ def _steps(record: Mapping[str, Any]) -> str:
 
 
 def _print_seeds(results: "Mapping[int, TrainResult]") -> None:
-    from sbertkit.training.series import spread
+    from sbertkit.training.sweeps import spread
 
     rows = [
         (seed, _score(result.before), _score(result.after), decimal(result.after.random_cosine))
@@ -145,7 +145,7 @@ def _print_seeds(results: "Mapping[int, TrainResult]") -> None:
 
 
 def _print_poolings(results: "Mapping[str, TrainResult]") -> None:
-    from sbertkit.training.series import PUBLISHED_POOLINGS
+    from sbertkit.training.sweeps import PUBLISHED_POOLINGS
 
     rows = [
         (

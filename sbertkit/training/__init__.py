@@ -1,7 +1,7 @@
 """Training of sentence encoders."""
 
+from sbertkit.training.classifier import ClassifiedPair, classify_pairs
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.heads import ClassifiedPair, classify_pairs
 from sbertkit.training.nli import train_nli
 from sbertkit.training.results import Quality, TrainResult
 

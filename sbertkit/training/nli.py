@@ -10,16 +10,16 @@ from sbertkit.data.named import find_named, named_data
 from sbertkit.data.nli import NliSet, check_pairs, read_nli
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.training.classifier import read_head
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.dev import DevSet
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.heads import read_head
-from sbertkit.training.launcher import launch
+from sbertkit.training.dev_set import DevSet
 from sbertkit.training.objectives import Objective, ObjectiveKind, Softmax, objective_kind
 from sbertkit.training.results import TrainResult
-from sbertkit.training.run import run_training
-from sbertkit.training.setup import Task
-from sbertkit.training.surroundings import own_surroundings
+from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.global_state import own_surroundings
+from sbertkit.training.run.runner import run_training
+from sbertkit.training.run.setup import Task
 
 logger = logging.getLogger(__name__)
 

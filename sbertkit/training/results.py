@@ -10,9 +10,9 @@ from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.schema import Count, as_record, parse_json
-from sbertkit.training.dev import DevScore
-from sbertkit.training.guard import Reading
-from sbertkit.training.run_log import LOG_FILE, read_log
+from sbertkit.training.dev_set import DevScore
+from sbertkit.training.run.guard import Reading
+from sbertkit.training.run.metrics_log import LOG_FILE, read_log
 
 
 @dataclass(frozen=True, slots=True)

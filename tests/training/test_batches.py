@@ -17,7 +17,7 @@ from sbertkit.encoder.batching import BatchCollator
 from sbertkit.encoder.tokenization import SpecialTokens, Tokens
 from sbertkit.training.batches import BatchOrder, Collator, length_groups
 from sbertkit.training.examples import NONE, Examples, Int64, TextTable
-from sbertkit.training.model import Siamese
+from sbertkit.training.run.siamese import Siamese
 
 PASS = 192
 """Tokens that one more forward pass counts as."""

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sbertkit.training.card import model_card
-from sbertkit.training.markdown import base_name, code, prose, table
+from sbertkit.training.report.card import model_card
+from sbertkit.training.report.markdown import base_name, code, prose, table
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

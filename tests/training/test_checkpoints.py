@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sbertkit.errors import InputError, StorageError
-from sbertkit.training import checkpoints
-from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, write_json
+from sbertkit.training.run import checkpoints
+from sbertkit.training.run.checkpoints import Checkpoint, CheckpointStore, write_json
 
 STATE = {"guard": {"doubts": 0, "fault": None}, "progress": {"best_score": 0.5, "best_step": 2}}
 

@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sbertkit.errors import InputError
-from sbertkit.training.curves import _figure, _Line, _read_lines, _smoothed, _thinned, draw_curves
+from sbertkit.training.report.curves import (
+    _figure,
+    _Line,
+    _read_lines,
+    _smoothed,
+    _thinned,
+    draw_curves,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 TITLES = {

@@ -16,7 +16,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.saving import lineage_name
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.evaluation import evaluate_sts
-from sbertkit.training.dev import DevSet, Overlap
+from sbertkit.training.dev_set import DevSet, Overlap
 
 PAIRS = [
     (5.0, "Two bakers argue about salt", "Bakers argue"),

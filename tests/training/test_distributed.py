@@ -16,7 +16,7 @@ from training_children import KILLED, Ended, Kill, batches, command, started, tr
 
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
-from sbertkit.training.checkpoints import CheckpointStore
+from sbertkit.training.run.checkpoints import CheckpointStore
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 

@@ -18,7 +18,7 @@ from sbertkit.data.nli import NLI_LABELS, NliPair
 from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, uniformity
 from sbertkit.schema import as_record
-from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
 
 
 class AngleEncoder:

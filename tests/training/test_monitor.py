@@ -20,10 +20,10 @@ from transformers import TrainerControl
 from sbertkit.data.nli import NliPair
 from sbertkit.errors import InputError, StorageError
 from sbertkit.schema import as_record
-from sbertkit.training.dev import DevScore
-from sbertkit.training.guard import Guard, Probe
-from sbertkit.training.monitor import Monitor, MonitorState, Plan, Progress, Watched
-from sbertkit.training.run_log import RunLog
+from sbertkit.training.dev_set import DevScore
+from sbertkit.training.run.guard import Guard, Probe
+from sbertkit.training.run.metrics_log import RunLog
+from sbertkit.training.run.monitor import Monitor, MonitorState, Plan, Progress, Watched
 
 
 def lines(path: Path) -> list[Any]:
@@ -472,7 +472,7 @@ def test_a_state_without_a_guard_is_restored() -> None:
 
 
 def test_saving_and_looking_are_no_training_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sbertkit.training import monitor as module
+    from sbertkit.training.run import monitor as module
 
     now = [100.0]
     monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])

@@ -21,8 +21,8 @@ from sbertkit.errors import InputError
 from sbertkit.training.batches import Collator
 from sbertkit.training.config import FEATURES, TrainConfig
 from sbertkit.training.examples import NONE, TextTable
-from sbertkit.training.model import Siamese, siamese_model
 from sbertkit.training.objectives import OBJECTIVES, Contrastive, Softmax, objective_kind
+from sbertkit.training.run.siamese import Siamese, siamese_model
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(3)
 DIM = 5

@@ -37,7 +37,7 @@ from training_children import (
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.lock import LOCK_FILE
-from sbertkit.training.checkpoints import CheckpointStore
+from sbertkit.training.run.checkpoints import CheckpointStore
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 

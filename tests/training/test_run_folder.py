@@ -10,8 +10,8 @@ import pytest
 
 from sbertkit.errors import InputError, InputTypeError, StorageError
 from sbertkit.training import TrainConfig
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.run_log import RunLog
+from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.metrics_log import RunLog
 
 IDENTITY: dict[str, Any] = {
     "base": "f" * 64,

@@ -17,8 +17,8 @@ from sbertkit.cli import main
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training import TrainConfig, TrainResult, classify_pairs, train_nli
-from sbertkit.training.monitor import Monitor
-from sbertkit.training.series import Recipe, ablate_pooling, spread, train_seeds
+from sbertkit.training.run.monitor import Monitor
+from sbertkit.training.sweeps import Recipe, ablate_pooling, spread, train_seeds
 
 
 class Ran(NamedTuple):

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbertkit.errors import InputError, InputTypeError, SbertkitError
-from sbertkit.training import TrainConfig, precision
+from sbertkit.training import TrainConfig
 from sbertkit.training.config import PRECISIONS, SCHEDULES, warmup_steps
-from sbertkit.training.precision import choose_precision
+from sbertkit.training.run import precision
+from sbertkit.training.run.precision import choose_precision
 
 WHOLE = ("batch_size", "accumulation", "max_steps", "max_tokens", "checkpoint_steps", "patience")
 OPTIONAL = ("learning_rate", "max_steps", "max_tokens", "checkpoint_steps", "patience")

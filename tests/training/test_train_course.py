@@ -15,10 +15,10 @@ from training_cases import Job, Row, contents, quick_runs, rows, weights, write_
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, TrainingStopped
 from sbertkit.training import TrainResult, classify_pairs
-from sbertkit.training.dev import DevScore, DevSet
-from sbertkit.training.heads import read_head
-from sbertkit.training.model import Siamese
-from sbertkit.training.monitor import Monitor
+from sbertkit.training.classifier import read_head
+from sbertkit.training.dev_set import DevScore, DevSet
+from sbertkit.training.run.monitor import Monitor
+from sbertkit.training.run.siamese import Siamese
 
 OBJECTIVES = ("softmax", "contrastive")
 LABELS = ("entailment", "neutral", "contradiction")

@@ -14,8 +14,8 @@ from training_cases import SAME, Job, far, quick_runs, rows, weights, write_nli
 from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.training import run
-from sbertkit.training.setup import Setup
+from sbertkit.training.run import runner
+from sbertkit.training.run.setup import Setup
 
 TEXTS = ["he runs by the sea", "Two bakers argue", "x", "the fox eats, then sleeps at home", "he"]
 CAUSAL = ("clip_text", "clip", "gpt2", "llama")
@@ -52,7 +52,7 @@ def _quick() -> Iterator[None]:
 def train(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], Trained]:
     """Runs a job, and looks at its encoder before it is saved."""
     kept: list[Trained] = []
-    write_output = run.write_output
+    write_output = runner.write_output
 
     def look(setup: Setup, *more: Any) -> None:
         kept.append(Trained(setup.encoder, setup.encoder.encode(TEXTS)))
@@ -63,7 +63,7 @@ def train(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], Trained]:
         assert job.run(max_steps=5, batch_size=3, learning_rate=1e-3, guard=False).steps == 5
         return kept.pop()
 
-    monkeypatch.setattr(run, "write_output", look)
+    monkeypatch.setattr(runner, "write_output", look)
     return trained
 
 

@@ -349,7 +349,8 @@ def test_a_model_folder_has_all_that_it_should_and_no_pickle(
 
 
 def test_the_curves_are_drawn(train: Train, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sbertkit.training import curves, model_files
+    from sbertkit.training.report import curves
+    from sbertkit.training.run import model_files
 
     monkeypatch.setattr(model_files, "draw_curves", curves.draw_curves)
     train(THREE)
@@ -616,7 +617,7 @@ def test_a_set_made_by_hand_is_resumed_only_with_the_same_pairs(
 ) -> None:
     pairs = read_pairs(rows(4))
     config = TrainConfig(max_steps=3, checkpoint_steps=1, batch_size=4, device="cpu")
-    monkeypatch.setattr("sbertkit.training.run.write_output", stop)
+    monkeypatch.setattr("sbertkit.training.run.runner.write_output", stop)
     with pytest.raises(KeyboardInterrupt):
         train_nli(tiny_bert, hand_made(*pairs), output, config=config)
     monkeypatch.undo()
@@ -675,7 +676,7 @@ def test_a_run_leaves_the_callers_surroundings_as_they_were(train: Train) -> Non
 def test_what_appears_at_the_output_while_it_trains_is_not_lost(
     train: Train, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sbertkit.training import model_files
+    from sbertkit.training.run import model_files
 
     write = model_files.write_model_files
 

@@ -14,11 +14,11 @@ from sbertkit.data.nli import NliPair, NliSet
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.metrics import Interval
 from sbertkit.training import Quality, TrainConfig, TrainResult
-from sbertkit.training.dev import DevScore
-from sbertkit.training.guard import Reading
+from sbertkit.training.dev_set import DevScore
 from sbertkit.training.nli import prepare
-from sbertkit.training.records import identity_of
-from sbertkit.training.series import Recipe, Spread, spread, train_seeds
+from sbertkit.training.run.guard import Reading
+from sbertkit.training.run.lineage import identity_of
+from sbertkit.training.sweeps import Recipe, Spread, spread, train_seeds
 
 SCORE = DevScore(0.5, Interval(0.4, 0.6, 0.95))
 READING = Reading(0.3, -2.5, 90.0, {"entailment": 0.8, "contradiction": 0.4}, {"entailment": 0.1})

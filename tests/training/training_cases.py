@@ -149,7 +149,7 @@ def quick_runs() -> Iterator[None]:
     """
     gc.freeze()
     try:
-        with mock.patch("sbertkit.training.model_files.draw_curves", return_value="<svg/>"):
+        with mock.patch("sbertkit.training.run.model_files.draw_curves", return_value="<svg/>"):
             yield
     finally:
         gc.unfreeze()

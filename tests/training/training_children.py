@@ -33,7 +33,7 @@ _CONTEXT.set_forkserver_preload(
         "transformers.models.bert.modeling_bert",
         "transformers.models.bert.tokenization_bert",
         "sbertkit.retrieval",
-        "sbertkit.training.series",
+        "sbertkit.training.sweeps",
         "sbertkit.cli",
     ]
 )
@@ -224,8 +224,8 @@ def _run(
 def _arm(kill: Kill, root: Path) -> None:
     """Makes this process end itself at a moment of its run."""
     from sbertkit.storage import publishing
-    from sbertkit.training.checkpoints import CheckpointStore
-    from sbertkit.training.monitor import Monitor
+    from sbertkit.training.run.checkpoints import CheckpointStore
+    from sbertkit.training.run.monitor import Monitor
 
     def strike() -> None:
         os.kill(os.getpid(), kill.signal)

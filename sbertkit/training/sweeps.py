@@ -15,13 +15,13 @@ from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.dev import DevSet
-from sbertkit.training.folder import RunFolder, differences
-from sbertkit.training.launcher import launch
+from sbertkit.training.dev_set import DevSet
 from sbertkit.training.nli import Paths, check_recipe, prepare, read_data, read_dev, train_nli
-from sbertkit.training.records import identity_of
 from sbertkit.training.results import TrainResult
-from sbertkit.training.surroundings import own_surroundings
+from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.folder import RunFolder, differences
+from sbertkit.training.run.global_state import own_surroundings
+from sbertkit.training.run.lineage import identity_of
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from sbertkit.errors import InputError
-from sbertkit.training.launcher import launch
+from sbertkit.training.run.distributed import launch
 
 NAMES = (
     *("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),

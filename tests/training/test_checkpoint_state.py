@@ -16,10 +16,10 @@ import torch
 from training_cases import Job, quick_runs, rows, weight_bytes, write_dev, write_nli
 
 from sbertkit.errors import InputError
-from sbertkit.training import run
-from sbertkit.training.checkpoints import CheckpointStore
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.resumed import read_state
+from sbertkit.training.run import runner
+from sbertkit.training.run.checkpoint_state import read_state
+from sbertkit.training.run.checkpoints import CheckpointStore
+from sbertkit.training.run.folder import RunFolder
 
 STEP = 4
 BLOB = "\x00" * 1000
@@ -39,7 +39,7 @@ def cut(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
     settings = {"max_steps": 8, "checkpoint_steps": STEP}
     job = Job(tiny_bert, data, root / "out", dev=write_dev(root / "dev.tsv"), settings=settings)
     with quick_runs(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "write_output", _cut_off)
+        patch.setattr(runner, "write_output", _cut_off)
         with pytest.raises(KeyboardInterrupt):
             job.run()
     CheckpointStore(job.work / "checkpoints").drop_after(STEP)

@@ -21,9 +21,7 @@ from transformers import PrinterCallback
 from sbertkit.errors import TrainingStopped
 from sbertkit.storage import writer_errors
 from sbertkit.training.batches import BatchOrder, Collator
-from sbertkit.training.checkpoints import CheckpointStore
-from sbertkit.training.monitor import Monitor
-from sbertkit.training.resumed import (
+from sbertkit.training.run.checkpoint_state import (
     OPTIMIZER,
     SCHEDULER,
     STATE_FILE,
@@ -31,6 +29,8 @@ from sbertkit.training.resumed import (
     checked_optimizer,
     loading,
 )
+from sbertkit.training.run.checkpoints import CheckpointStore
+from sbertkit.training.run.monitor import Monitor
 
 
 class _RowNumbers(Dataset[int]):

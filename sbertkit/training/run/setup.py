@@ -13,13 +13,13 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.training.batches import BatchOrder
 from sbertkit.training.config import TrainConfig, warmup_steps
-from sbertkit.training.dev import DevSet
+from sbertkit.training.dev_set import DevSet
 from sbertkit.training.examples import Examples, TextTable
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.launcher import launch
-from sbertkit.training.monitor import Plan
 from sbertkit.training.objectives import Objective, ObjectiveKind
-from sbertkit.training.precision import choose_precision
+from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.monitor import Plan
+from sbertkit.training.run.precision import choose_precision
 
 logger = logging.getLogger(__name__)
 

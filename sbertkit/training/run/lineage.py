@@ -12,11 +12,11 @@ import torch
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.saving import lineage_name
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.monitor import Monitor
 from sbertkit.training.objectives import Softmax
-from sbertkit.training.precision import choose_precision
 from sbertkit.training.results import Quality
-from sbertkit.training.setup import Setup, Task
+from sbertkit.training.run.monitor import Monitor
+from sbertkit.training.run.precision import choose_precision
+from sbertkit.training.run.setup import Setup, Task
 
 
 def identity_of(encoder: Encoder, task: Task, config: TrainConfig) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.progress import Advance
 from sbertkit.schema import Count
-from sbertkit.training.dev import DevSet
-from sbertkit.training.guard import NOT_FINITE, Guard, Probe
-from sbertkit.training.run_log import RunLog
+from sbertkit.training.dev_set import DevSet
+from sbertkit.training.run.guard import NOT_FINITE, Guard, Probe
+from sbertkit.training.run.metrics_log import RunLog
 
 _FIRST_PROBE = 8
 _SETTLED = 0.2

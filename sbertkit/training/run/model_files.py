@@ -8,13 +8,13 @@ from torch import nn
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.saving import MODEL_MARKER, write_model_files
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
-from sbertkit.training.card import model_card
-from sbertkit.training.curves import draw_curves
-from sbertkit.training.folder import TRACKERS, RunFolder
-from sbertkit.training.heads import read_head, write_head
+from sbertkit.training.classifier import read_head, write_head
+from sbertkit.training.report.card import model_card
+from sbertkit.training.report.curves import draw_curves
 from sbertkit.training.results import TrainResult
-from sbertkit.training.run_log import LOG_FILE
-from sbertkit.training.setup import Setup
+from sbertkit.training.run.folder import TRACKERS, RunFolder
+from sbertkit.training.run.metrics_log import LOG_FILE
+from sbertkit.training.run.setup import Setup
 
 
 def write_model(setup: Setup, folder: Path) -> None:

@@ -15,8 +15,8 @@ from sbertkit.data.nli import NLI_LABELS
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training import ClassifiedPair, classify_pairs
+from sbertkit.training.classifier import read_head, write_head
 from sbertkit.training.config import FEATURES
-from sbertkit.training.heads import read_head, write_head
 from sbertkit.training.objectives import Contrastive, Softmax
 
 DIM = 6

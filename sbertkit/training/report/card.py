@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sbertkit.formatting import UNDEFINED, percent
-from sbertkit.training.markdown import (
+from sbertkit.training.report.markdown import (
     base_name,
     code,
     finite,

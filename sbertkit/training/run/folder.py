@@ -18,8 +18,8 @@ from sbertkit.files import read_regular
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.schema import read_record
 from sbertkit.storage import is_fixed, made_parents, side_pattern, storage_errors
-from sbertkit.training.checkpoints import Checkpoint, CheckpointStore, Scalar, write_json
-from sbertkit.training.run_log import LOG_FILE, surviving_rows
+from sbertkit.training.run.checkpoints import Checkpoint, CheckpointStore, Scalar, write_json
+from sbertkit.training.run.metrics_log import LOG_FILE, surviving_rows
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from transformers import TrainerState
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.schema import Count, Positive, as_record, parse_json
-from sbertkit.training.checkpoints import MANIFEST, Checkpoint, Scalar
-from sbertkit.training.monitor import MonitorState
+from sbertkit.training.run.checkpoints import MANIFEST, Checkpoint, Scalar
+from sbertkit.training.run.monitor import MonitorState
 
 STATE_FILE = "trainer_state.json"
 OPTIMIZER, SCHEDULER = "optimizer.pt", "scheduler.pt"

@@ -3,7 +3,7 @@
 import torch
 from transformers.utils import logging
 
-from sbertkit.training.surroundings import own_surroundings
+from sbertkit.training.run.global_state import own_surroundings
 
 
 def test_downloads_of_a_base_still_show_their_progress() -> None:

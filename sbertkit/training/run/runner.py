@@ -14,20 +14,20 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, TrainingStopped
 from sbertkit.progress import track
 from sbertkit.training.batches import Collator
-from sbertkit.training.checkpoints import Checkpoint
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.folder import RunFolder
-from sbertkit.training.guard import Guard, Probe, Reading, wrong_order
-from sbertkit.training.launcher import launch
-from sbertkit.training.model import siamese_model
-from sbertkit.training.model_files import read_model, write_model, write_output
-from sbertkit.training.monitor import Monitor, Watched
-from sbertkit.training.records import environment, identity_of, record_of
 from sbertkit.training.results import Quality, TrainResult
-from sbertkit.training.resumed import read_state
-from sbertkit.training.run_log import RunLog
-from sbertkit.training.setup import Setup, Task, set_up, trainer_arguments
-from sbertkit.training.trainer import SiameseTrainer
+from sbertkit.training.run.checkpoint_state import read_state
+from sbertkit.training.run.checkpoints import Checkpoint
+from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.run.lineage import environment, identity_of, record_of
+from sbertkit.training.run.metrics_log import RunLog
+from sbertkit.training.run.model_files import read_model, write_model, write_output
+from sbertkit.training.run.monitor import Monitor, Watched
+from sbertkit.training.run.setup import Setup, Task, set_up, trainer_arguments
+from sbertkit.training.run.siamese import siamese_model
+from sbertkit.training.run.trainer import SiameseTrainer
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""One run: from a loaded encoder, over checkpoints, to a trained model."""
