@@ -43,7 +43,7 @@ setup(
         "threadpoolctl>=3.1",
         "tokenizers>=0.22",
         "torch>=2.6",
-        "transformers>=5.0",
+        "transformers>=5.0,<6",  # private methods of its Trainer are overridden
     ],
     extras_require={
         "cpu": CPU,

@@ -29,7 +29,7 @@ from sbertkit.training.run.metrics_log import LOG_FILE
 PRECISIONS = ("fp32", "bf16")
 BATCH_SIZE = 16
 CHECKPOINT_STEPS = 5
-WEIGHTS = ("model.safetensors", "classifier/model.safetensors")
+WEIGHTS = ("model.safetensors", "head/model.safetensors")
 _SECONDS_BETWEEN_CHECKS = 0.02
 
 

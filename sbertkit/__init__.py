@@ -57,22 +57,20 @@ if TYPE_CHECKING:
         Repair,
         SearchIndex,
     )
-    from sbertkit.training import (
-        ClassifiedPair,
-        Quality,
-        TrainConfig,
-        TrainResult,
-        classify_pairs,
-        train_nli,
-    )
+    from sbertkit.training.classifier import ClassifiedPair, classify_pairs
+    from sbertkit.training.config import TrainConfig
+    from sbertkit.training.nli import train_nli
+    from sbertkit.training.objectives import Contrastive, Softmax
+    from sbertkit.training.results import Quality, TrainResult
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "BuildOptions": "retrieval",
     "Changes": "retrieval",
-    "ClassifiedPair": "training",
+    "ClassifiedPair": "training.classifier",
     "Comparison": "evaluation",
+    "Contrastive": "training.objectives",
     "DamagedIndex": "errors",
     "Diagnosis": "evaluation",
     "Document": "data",
@@ -91,21 +89,22 @@ _MODULE_OF = {
     "ModelMismatch": "errors",
     "NewerFormat": "errors",
     "Problem": "retrieval",
-    "Quality": "training",
+    "Quality": "training.results",
     "ReadOptions": "data",
     "Repair": "retrieval",
     "RetrievalResult": "evaluation",
     "SbertkitError": "errors",
     "SearchIndex": "retrieval",
+    "Softmax": "training.objectives",
     "StorageError": "errors",
     "StsResult": "evaluation",
     "Suite": "evaluation",
     "SuiteResult": "evaluation",
-    "TrainConfig": "training",
-    "TrainResult": "training",
+    "TrainConfig": "training.config",
+    "TrainResult": "training.results",
     "TrainingStopped": "errors",
     "UnknownId": "errors",
-    "classify_pairs": "training",
+    "classify_pairs": "training.classifier",
     "compare_results": "evaluation",
     "compare_runs": "evaluation",
     "diagnose": "evaluation",
@@ -118,7 +117,7 @@ _MODULE_OF = {
     "evaluate_sts": "evaluation",
     "read_suite": "evaluation",
     "run_suite": "evaluation",
-    "train_nli": "training",
+    "train_nli": "training.nli",
 }
 
 __all__ = [
@@ -126,6 +125,7 @@ __all__ = [
     "Changes",
     "ClassifiedPair",
     "Comparison",
+    "Contrastive",
     "DamagedIndex",
     "Diagnosis",
     "Document",
@@ -150,6 +150,7 @@ __all__ = [
     "RetrievalResult",
     "SbertkitError",
     "SearchIndex",
+    "Softmax",
     "StorageError",
     "StsResult",
     "Suite",

@@ -8,15 +8,14 @@ import click
 
 from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts, print_table
-from sbertkit.cli.train_options import Numbers, config_options
+from sbertkit.cli.settings import Numbers
+from sbertkit.cli.train_options import config_options, objective_options
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.formatting import decimal, percent, percent_interval
 from sbertkit.progress import say
 
 if TYPE_CHECKING:
-    from sbertkit.training import TrainConfig, TrainResult
-
-OBJECTIVES = ("contrastive", "softmax")
+    from sbertkit import TrainConfig, TrainResult
 
 
 @click.command(name="train-nli")
@@ -24,13 +23,11 @@ OBJECTIVES = ("contrastive", "softmax")
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
 @click.option("--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True)
-@click.option(
-    "--objective", type=click.Choice(OBJECTIVES), default="contrastive", show_default=True
-)
+@objective_options
 @click.option("--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb.")
 @config_options
 @click.option("--require-gain", is_flag=True, help="Exit 1 unless the dev score rose.")
-@click.option("--seeds", type=Numbers(), metavar="1,2,3", help="One run a seed, in DIR/seed-N.")
+@click.option("--seeds", type=Numbers(), metavar="1,2,3", help="One run per seed, in DIR/seed-N.")
 @click.option(
     "--ablate", type=click.Choice(("pooling",)), help="One run each for cls, mean, max and eos."
 )
@@ -55,10 +52,12 @@ def train_nli(
       sbertkit train-nli snli.jsonl --base models/mine -o models/nli --objective softmax --resume
     """
     _refuse_idle(click.get_current_context())
+    from sbertkit.training.nli import nli_recipe
     from sbertkit.training.run.distributed import launch
-    from sbertkit.training.sweeps import Recipe, ablate_pooling, train_seeds
+    from sbertkit.training.run.runner import train
+    from sbertkit.training.sweeps import ablate_pooling, train_seeds
 
-    made = Recipe(data=list(data) or None, config=config, **recipe)
+    made = nli_recipe(data=list(data) or None, config=config, **recipe)
     if seeds is not None:
         results = train_seeds(made, output, seeds)
         _print_seeds(results)
@@ -68,7 +67,7 @@ def train_nli(
         _print_poolings(by_pooling)
         gains = [result.gain for result in by_pooling.values()]
     else:
-        result = made.train(output)
+        result = train(made, output)
         if launch().is_main:
             print_facts(_facts(result))
         gains = [result.gain]
@@ -87,9 +86,6 @@ def _refuse_idle(context: click.Context) -> None:
     for first, second in (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling")):
         if {first, second} <= given:
             raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
-    for name, objective in (("features", "softmax"), ("temperature", "contrastive")):
-        if name in given and context.params["objective"] != objective:
-            raise click.UsageError(f"{_flag(name)} needs --objective {objective}")
 
 
 def _flag(name: str) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sbertkit.encoder.batching import BatchCollator
-from sbertkit.training.examples import NONE, Examples, Int64, TextTable
+from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 
 _POOL_BATCHES = 64
@@ -40,7 +40,7 @@ class BatchOrder:
         self, examples: Examples, lengths: Int64, batch_size: int, *, seed: int, processes: int = 1
     ) -> None:
         self._anchors = examples.anchors
-        used = np.where(examples.texts == NONE, 0, lengths[examples.texts])
+        used = np.where(examples.texts == NO_TEXT, 0, lengths[examples.texts])
         self._lengths = used.max(axis=1)
         rows = len(examples)
         rounds = min(-(-rows // (batch_size * processes)), rows // processes)
@@ -115,13 +115,13 @@ class Collator:
         of the groups, each row's texts have.
         """
         texts = self._examples.texts[rows]
-        distinct = np.unique(texts[texts != NONE])
+        distinct = np.unique(texts[texts != NO_TEXT])
         lengths = np.array([len(self._tokens[text].ids) for text in distinct])
         order = np.argsort(lengths, kind="stable")
         distinct, lengths = distinct[order], lengths[order]
         by_number = np.argsort(distinct)
-        columns = np.full_like(texts, NONE)
-        filled = texts != NONE
+        columns = np.full_like(texts, NO_TEXT)
+        filled = texts != NO_TEXT
         columns[filled] = by_number[np.searchsorted(distinct, texts[filled], sorter=by_number)]
         groups = []
         start = 0

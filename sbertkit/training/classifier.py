@@ -1,25 +1,17 @@
-"""The classification head beside a model: its files, and pairs classified by it."""
+"""Pairs classified by the head that the objective softmax has trained."""
 
-import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
-from sbertkit.arguments import path_text, whole_number
-from sbertkit.data.nli import NLI_LABELS
+from sbertkit.arguments import path_text
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training.config import FEATURES
-from sbertkit.training.objectives import Objective, Softmax
-
-FOLDER = "classifier"
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+from sbertkit.training.heads import FOLDER, read_head
+from sbertkit.training.objectives import Softmax
 
 
 class ClassifiedPair(NamedTuple):
@@ -27,60 +19,6 @@ class ClassifiedPair(NamedTuple):
 
     label: str
     probabilities: dict[str, float]
-
-
-def write_head(objective: Objective, folder: Path) -> None:
-    """Writes the head into a model folder, where the objective has one."""
-    if not isinstance(objective, Softmax):
-        return
-    place = folder / FOLDER
-    place.mkdir()
-    config = {
-        "objective": "softmax",
-        "features": list(objective.features),
-        "labels": list(NLI_LABELS),
-        "dim": objective.dim,
-    }
-    text = json.dumps(config, indent=2) + "\n"
-    (place / _CONFIG).write_text(text, encoding="utf-8")
-    weights = {
-        name: tensor.detach().cpu().contiguous() for name, tensor in objective.state_dict().items()
-    }
-    save_file(weights, place / _WEIGHTS)
-
-
-def read_head(folder: Path) -> Softmax | None:
-    """The head of a model folder; None where it has none.
-
-    Raises:
-        InputError: Its files are damaged, or it has other labels than this version.
-    """
-    place = folder / FOLDER
-    if not place.is_dir():
-        return None
-    try:
-        config = json.loads((place / _CONFIG).read_bytes())
-        features, labels = config["features"], config["labels"]
-        dim = whole_number("dim", config["dim"])
-        shape = (len(NLI_LABELS), len(features) * dim)
-        if tuple(labels) != NLI_LABELS or not set(features) <= set(FEATURES):
-            raise ValueError(
-                f"expected the labels {', '.join(NLI_LABELS)} and known features, found {labels} "
-                f"and {features}"
-            )
-        weights = load_file(place / _WEIGHTS)
-        if tuple(weights["head.weight"].shape) != shape:  # before memory for so many is taken
-            raise ValueError(
-                f"expected weights of shape {shape}, found {tuple(weights['head.weight'].shape)}"
-            )
-        head = Softmax(dim, features)
-        if not all(tensor.isfinite().all() for tensor in weights.values()):
-            raise ValueError("weights that are not finite")
-        head.load_state_dict(weights)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{place}: the classification head cannot be read: {reason}") from error
-    return head.eval()
 
 
 def classify_pairs(
@@ -101,10 +39,10 @@ def classify_pairs(
         InputTypeError: A pair is not two strings.
     """
     head = read_head(resolve_model(path_text(model)))
-    if head is None:
+    if head is None or not isinstance(head.objective, Softmax):
         raise InputError(
-            f"{os.fspath(model)} has no classification head: expected a folder '{FOLDER}' in it; "
-            "train one with train-nli --objective softmax"
+            f"{os.fspath(model)} has no classification head: expected one of the objective softmax "
+            f"in its folder '{FOLDER}'; train one with train-nli --objective softmax"
         )
     if not isinstance(pairs, Iterable):
         raise InputTypeError(
@@ -121,14 +59,12 @@ def classify_pairs(
         )
     texts = list(dict.fromkeys(text for row in rows for text in row))
     vectors = dict(zip(texts, torch.from_numpy(encoder.encode(texts)), strict=True))
-    u = torch.stack([vectors[premise] for premise, _ in rows])
-    v = torch.stack([vectors[hypothesis] for _, hypothesis in rows])
+    u, v = (torch.stack([vectors[row[side]] for row in rows]) for side in range(2))
     with torch.inference_mode():
-        probabilities = head.logits(u, v).softmax(dim=1)
+        probabilities = head.objective.logits(u, v, head.module).softmax(dim=1)
+    labels = head.objective.data_form.labels
     return [
-        ClassifiedPair(
-            NLI_LABELS[int(row.argmax())], dict(zip(NLI_LABELS, row.tolist(), strict=True))
-        )
+        ClassifiedPair(labels[int(row.argmax())], dict(zip(labels, row.tolist(), strict=True)))
         for row in probabilities
     ]
 

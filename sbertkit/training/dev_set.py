@@ -5,14 +5,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sbertkit.arguments import path_text
 from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.named import local_path
-from sbertkit.data.nli import NliPair
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
@@ -76,20 +75,20 @@ class DevSet:
             spearman(gold, cosines).value, spearman_interval(gold, cosines) if interval else None
         )
 
-    def overlap(self, pairs: Sequence[NliPair]) -> "Overlap":
-        """Which training pairs are dev pairs, in either order; case and blanks do not count."""
+    def overlap(self, rows: Sequence[tuple[Any, ...]]) -> "Overlap":
+        """Rows whose first two texts are a dev pair, in any order; case and blanks do not count."""
         dev_pairs = {
             frozenset((_folded(pair.first), _folded(pair.second))) for pair in self.pairs.pairs
         }
         sentences = {sentence for pair in dev_pairs for sentence in pair}
-        rows, shared = [], 0
-        for row, pair in enumerate(pairs):
-            both = frozenset((_folded(pair.premise), _folded(pair.hypothesis)))
+        found, shared = [], 0
+        for number, (first, second, *_) in enumerate(rows):
+            both = frozenset((_folded(first), _folded(second)))
             if both in dev_pairs:
-                rows.append(row)
+                found.append(number)
             elif not both.isdisjoint(sentences):
                 shared += 1
-        return Overlap(tuple(rows), shared)
+        return Overlap(tuple(found), shared)
 
 
 class Overlap(NamedTuple):

@@ -1,7 +1,7 @@
 """What is trained on: distinct texts as token ids, and examples that refer to them by number."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 Int64 = npt.NDArray[np.int64]
 
-NONE = -1
+NO_TEXT = -1
 """The number that stands for no text."""
 
 
@@ -23,16 +23,18 @@ class Examples:
     """Rows to train on.
 
     Attributes:
-        texts: Numbers of each row's texts, (n, columns); `NONE` where a row has none.
+        texts: Numbers of each row's texts, (n, columns); `NO_TEXT` where a row has none.
         targets: What each row should come out as, (n,): a class, a score; objectives without
             targets have zeros.
         anchors: Rows with the same number belong together, (n,): a batch reuses what they share.
-        left_out: How many pairs of the data are no rows, by the reason.
+        positives: Numbers of the texts that are never negatives of an anchor, by its number.
+        left_out: Rows of the data that are no examples, by the reason.
     """
 
     texts: Int64
     targets: npt.NDArray[np.generic]
     anchors: Int64
+    positives: Mapping[int, Set[int]] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -56,19 +58,19 @@ class TextTable:
         return [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
 
     def tokenize(self) -> None:
-        """Fills `tokens`, by number, for all texts numbered so far; says once how many are cut."""
+        """Fills `tokens`, by number, for all texts so far; warns once of truncated ones."""
         encoder = self._encoder
         prompt = encoder.prompts.document
         texts: Sequence[str] = list(self._numbers)
         if prompt:
             texts = [prompt + text for text in texts]
         self.tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens)
-        cut = sum(token.truncated > 0 for token in self.tokens)
-        if cut:
+        truncated = sum(token.truncated > 0 for token in self.tokens)
+        if truncated:
             logger.warning(
-                "%d of %d distinct training texts are cut at %d tokens; raise max_tokens "
+                "%d of %d distinct training texts are truncated at %d tokens; raise max_tokens "
                 "(--max-tokens) where the base allows it",
-                cut,
+                truncated,
                 len(texts),
                 encoder.max_tokens,
             )

@@ -1,29 +1,19 @@
 """`train_nli`: from natural language inference data to a trained sentence encoder."""
 
-import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from sbertkit.data.named import find_named, named_data
 from sbertkit.data.nli import NliSet, check_pairs, read_nli
-from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training.classifier import read_head
 from sbertkit.training.config import TrainConfig
+from sbertkit.training.data_forms import NLI, DataSource, TrainingData
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.objectives import Objective, ObjectiveKind, Softmax, objective_kind
+from sbertkit.training.objectives import DEFAULT_OBJECTIVE, Objective, find_objective
+from sbertkit.training.recipe import Recipe
 from sbertkit.training.results import TrainResult
-from sbertkit.training.run.distributed import launch
-from sbertkit.training.run.folder import RunFolder
-from sbertkit.training.run.global_state import own_surroundings
-from sbertkit.training.run.runner import run_training
-from sbertkit.training.run.setup import Task
+from sbertkit.training.run.runner import train
 
-logger = logging.getLogger(__name__)
-
-DEFAULT_OBJECTIVE = "contrastive"
 NAMED_SET = "all-nli"
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -37,7 +27,7 @@ def train_nli(
     output: str | os.PathLike[str],
     *,
     pooling: str | None = "mean",
-    objective: str = DEFAULT_OBJECTIVE,
+    objective: str | Objective = DEFAULT_OBJECTIVE,
     dev: str | os.PathLike[str] | DevSet | None = None,
     config: TrainConfig = _DEFAULT,
 ) -> TrainResult:
@@ -54,7 +44,8 @@ def train_nli(
         data: Files or folders for `read_nli`, what it read, or None for the hub's ``all-nli``.
         output: A new folder for the trained model.
         pooling: See `Encoder.load`; None for what the base declares.
-        objective: ``contrastive`` or ``softmax``.
+        objective: ``contrastive`` or ``softmax``, or one of `sbertkit.training.objectives` with
+            options of its own, such as ``Contrastive(temperature=0.1)``.
         dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
             `read_sts`, the name of a data set, or what `DevSet.read` gave.
         config: All further settings.
@@ -66,137 +57,35 @@ def train_nli(
             checkpoint is whole.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
-    check_recipe(objective, dev, config)
-    folder = RunFolder(output, main=launch().is_main)
-    with own_surroundings(), folder.held():
-        folder.check(resume=config.resume)
-        prepared = prepare(base, data, pooling=pooling, objective=objective, dev=dev, config=config)
-        return run_training(prepared.encoder, prepared.task, folder, prepared.config)
+    recipe = nli_recipe(base, data, pooling=pooling, objective=objective, dev=dev, config=config)
+    return train(recipe, output)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What a run begins with.
-
-    Attributes:
-        encoder: The base, not trained yet.
-        task: What it is trained on.
-        config: How, with nothing left to the objective.
-    """
-
-    encoder: Encoder
-    task: Task
-    config: TrainConfig
-
-
-def prepare(
+def nli_recipe(
     base: str | os.PathLike[str],
     data: Paths | NliSet | None,
     *,
     pooling: str | None,
-    objective: str,
+    objective: str | Objective,
     dev: str | os.PathLike[str] | DevSet | None,
     config: TrainConfig,
-) -> Prepared:
-    """Reads data and base; arguments and errors are those of `train_nli`."""
-    kind = objective_kind(objective)
-    config = kind.settle(config)
-    dev_set = read_dev(dev)
-    nli = read_data(data, config)
-    kept = _Kept(nli, 0) if dev_set is None else _without_overlap(nli, dev_set, config)
-    encoder = Encoder.load(
-        base,
-        pooling=pooling,
-        normalize=config.normalize,
-        max_tokens=config.max_tokens,
-        device=config.device,
-        trust_remote_code=config.trust_remote_code,
-    )
-    task = Task(
-        kind=kind,
-        objective=_objective(kind, encoder, config),
-        data=kept.data,
-        dropped=kept.dropped,
-        dev=dev_set,
-    )
-    return Prepared(encoder, task, config)
+) -> Recipe:
+    """The recipe of `train_nli`, with its arguments and errors."""
+    return Recipe(base, partial(_read, data), pooling, find_objective(objective), dev, config)
 
 
-def check_recipe(objective: str, dev: object, config: TrainConfig) -> None:
-    """Nothing, if the settings go together.
-
-    Raises:
-        InputError: They do not, or there is no such objective.
-        InputTypeError: No `TrainConfig`.
-    """
-    objective_kind(objective)
-    if not isinstance(config, TrainConfig):
-        raise InputTypeError(f"config must be a TrainConfig, found {type(config).__name__}")
-    if dev is None and config.patience is not None:
-        raise InputError("patience (--patience) counts dev scores: give a dev set (--dev)")
-    if dev is None and config.drop_overlap:
-        raise InputError("drop_overlap (--drop-overlap) needs a dev set (--dev)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    data: NliSet
-    dropped: int
-
-
-def read_data(data: Paths | NliSet | None, config: TrainConfig) -> NliSet:
-    """The labelled pairs that `train_nli` would train on; see there."""
+def _read(data: Paths | NliSet | None, config: TrainConfig) -> TrainingData:
     if isinstance(data, NliSet):
         check_pairs(data.pairs)
-        return data
-    labels = config.labels
-    if data is None:
-        named = find_named(NAMED_SET)
-        labels = labels or named.labels
-        data = named_data(named)
-    return read_nli(data, labels=labels, split=config.split, progress=config.progress)
-
-
-def read_dev(dev: str | os.PathLike[str] | DevSet | None) -> DevSet | None:
-    """The dev set that `train_nli` would score; see there."""
-    return dev if dev is None or isinstance(dev, DevSet) else DevSet.read(dev)
-
-
-def _without_overlap(nli: NliSet, dev: DevSet, config: TrainConfig) -> _Kept:
-    """The data without the pairs of the dev set, where that is wanted; else a warning."""
-    overlap = dev.overlap(nli.pairs)
-    if not overlap.rows:
-        return _Kept(nli, 0)
-    count = len(overlap.rows)
-    found = (
-        f"{count} of {len(nli.pairs)} training pairs are in the dev set too"
-        f" ({overlap.shared} more share one sentence with it)"
+        nli = data
+    else:
+        labels = config.labels
+        if data is None:
+            named = find_named(NAMED_SET)
+            data, labels = named_data(named), labels or named.labels
+        nli = read_nli(data, labels=labels, split=config.split, progress=config.progress)
+    sources = tuple(
+        DataSource(one.source, one.sha256, one.rows, one.skipped, one.other_splits)
+        for one in nli.sources
     )
-    if not config.drop_overlap:
-        logger.warning(
-            "%s: the dev score may flatter; leave them out with drop_overlap (--drop-overlap)",
-            found,
-        )
-        return _Kept(nli, 0)
-    logger.warning("%s: left out", found)
-    drop = set(overlap.rows)
-    pairs = tuple(pair for row, pair in enumerate(nli.pairs) if row not in drop)
-    if not pairs:
-        raise InputError("every training pair is in the dev set; train on other data")
-    return _Kept(replace(nli, pairs=pairs), count)
-
-
-def _objective(kind: ObjectiveKind, encoder: Encoder, config: TrainConfig) -> Objective:
-    """The objective, with the head of the base where it goes on from one."""
-    import torch
-
-    from sbertkit.encoder.resolve import resolve_model
-
-    torch.manual_seed(config.seed)
-    objective: Any = kind.build(encoder.dim, config)
-    if isinstance(objective, Softmax):
-        head = read_head(resolve_model(encoder.options.model))
-        if head is not None and (head.features, head.dim) == (objective.features, objective.dim):
-            logger.info("going on with the classification head of %s", encoder.options.model)
-            objective.load_state_dict(head.state_dict())
-    return objective  # type: ignore[no-any-return]
+    return TrainingData(NLI, nli.pairs, sources)

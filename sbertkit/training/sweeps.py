@@ -1,27 +1,25 @@
-"""Several runs that differ in one thing: seeds for a mean and deviation, or poolings."""
+"""Sweeps: several runs that differ in one setting, the seed or the pooling."""
 
 import json
 import logging
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from sbertkit.arguments import output_folder, whole_number
-from sbertkit.data.nli import NliSet
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training.config import TrainConfig
-from sbertkit.training.dev_set import DevSet
-from sbertkit.training.nli import Paths, check_recipe, prepare, read_data, read_dev, train_nli
+from sbertkit.training.recipe import Recipe
 from sbertkit.training.results import TrainResult
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder, differences
 from sbertkit.training.run.global_state import own_surroundings
 from sbertkit.training.run.lineage import identity_of
+from sbertkit.training.run.runner import train
 
 logger = logging.getLogger(__name__)
 
@@ -40,46 +38,13 @@ class Spread(NamedTuple):
     deviation: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """What the runs of a series have in common.
-
-    Attributes:
-        base: A model folder or a hub name.
-        data: See `train_nli`.
-        pooling: See `train_nli`.
-        objective: See `train_nli`.
-        dev: See `train_nli`.
-        config: All further settings.
-    """
-
-    base: str | os.PathLike[str]
-    data: Paths | NliSet | None
-    pooling: str | None
-    objective: str
-    dev: str | os.PathLike[str] | DevSet | None
-    config: TrainConfig
-
-    def train(self, output: str | os.PathLike[str]) -> TrainResult:
-        """One run; see `train_nli`."""
-        return train_nli(
-            self.base,
-            self.data,
-            output,
-            pooling=self.pooling,
-            objective=self.objective,
-            dev=self.dev,
-            config=self.config,
-        )
-
-
 def train_seeds(
     recipe: Recipe, output: str | os.PathLike[str], seeds: Sequence[int]
 ) -> dict[int, TrainResult]:
-    """One run a seed, in ``seed-N`` below the output; with ``resume`` finished ones are kept.
+    """One run per seed, in ``seed-N`` below the output; with ``resume`` finished ones are kept.
 
     Raises:
-        InputError: No seed, one twice, or see `train_nli`.
+        InputError: No seed, a duplicate, or see `train`.
     """
     if not isinstance(seeds, Iterable):
         raise InputTypeError(f"seeds must be whole numbers, found {seeds!r}")
@@ -98,10 +63,10 @@ def ablate_pooling(
     output: str | os.PathLike[str],
     poolings: Sequence[str] = ABLATED_POOLINGS,
 ) -> dict[str, TrainResult]:
-    """One run a pooling with the same budget, in a folder of its name below the output.
+    """One run per pooling with the same budget, in a folder of its name below the output.
 
     Raises:
-        InputError: An unknown pooling, one twice or none, or see `train_nli`.
+        InputError: An unknown pooling, a duplicate or none, or see `train`.
     """
     names = [poolings] if isinstance(poolings, str) else list(poolings)
     known = all(isinstance(name, str) and name in POOLINGS for name in names)
@@ -124,7 +89,6 @@ def spread(
 def _train_all(
     recipe: Recipe, runs: Mapping[str, Recipe], output: str | os.PathLike[str]
 ) -> list[TrainResult]:
-    check_recipe(recipe.objective, recipe.dev, recipe.config)
     folder = output_folder(output)
     resume = recipe.config.resume
     fresh = launch().is_main and not resume
@@ -133,10 +97,10 @@ def _train_all(
             f"{folder} is there already and not empty; choose a new folder, remove it, or continue "
             "with resume (--resume)"
         )
-    dev, data = read_dev(recipe.dev), read_data(recipe.data, recipe.config)
+    read = recipe.with_data()
     results = []
     for name, one in runs.items():
-        place, run = folder / name, replace(one, data=data, dev=dev)
+        place, run = folder / name, replace(one, read=read.read, dev=read.dev)
         if resume and (place / LINEAGE_FILE).is_file():
             with own_surroundings():
                 results.append(_finished(place, run))
@@ -144,7 +108,7 @@ def _train_all(
         unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
         config = replace(run.config, resume=resume and unfinished)
-        results.append(replace(run, config=config).train(place))
+        results.append(train(replace(run, config=config), place))
     return results
 
 
@@ -155,20 +119,12 @@ def _finished(folder: Path, run: Recipe) -> TrainResult:
         InputError: It was made from another base, or with other data or settings.
     """
     result = TrainResult.read(folder)
-    prepared = prepare(
-        run.base,
-        run.data,
-        pooling=run.pooling,
-        objective=run.objective,
-        dev=run.dev,
-        config=run.config,
-    )
-    wanted = json.loads(json.dumps(identity_of(prepared.encoder, prepared.task, prepared.config)))
+    wanted = json.loads(json.dumps(identity_of(run.load())))
     known = {**result.record.get("identity", {}), "settings": result.record["settings"]}
     changes = differences(known, wanted)
     if changes:
         raise InputError(
             f"{folder} was trained with other data or settings: {'; '.join(changes)}; give those "
-            "again, or choose another folder for this series"
+            "again, or choose another folder for this sweep"
         )
     return result

@@ -9,12 +9,18 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit import TrainConfig
-from sbertkit.cli.train import OBJECTIVES as SHOWN_OBJECTIVES
+from sbertkit.cli.app import app
 from sbertkit.cli.train import train_nli
-from sbertkit.cli.train_options import config_options
-from sbertkit.training.config import FEATURES, PRECISIONS, SCHEDULES
-from sbertkit.training.nli import DEFAULT_OBJECTIVE
-from sbertkit.training.objectives import OBJECTIVES
+from sbertkit.cli.train_options import config_options, objective_options
+from sbertkit.training.config import PRECISIONS, SCHEDULES
+from sbertkit.training.objectives import (
+    DEFAULT_OBJECTIVE,
+    OBJECTIVES,
+    Contrastive,
+    Objective,
+    Softmax,
+)
+from sbertkit.training.objectives.softmax import FEATURES
 
 WITHOUT_OPTION = {"progress"}  # which --quiet turns off
 
@@ -25,7 +31,21 @@ def show(config: TrainConfig) -> None:
     shown.append(config)
 
 
+@click.command()
+@objective_options
+def show_objective(objective: Objective) -> None:
+    made.append(objective)
+
+
 shown: list[TrainConfig] = []
+made: list[Objective] = []
+
+
+def objective_of(*options: str) -> Objective:
+    made.clear()
+    result = CliRunner().invoke(show_objective, options)
+    assert result.exit_code == 0, result.output
+    return made[0]
 
 
 def config_of(*options: str) -> TrainConfig:
@@ -67,8 +87,6 @@ def test_every_setting_has_an_option() -> None:
         (["--normalize"], "normalize", True),
         (["--no-normalize"], "normalize", False),
         (["--max-tokens", "64"], "max_tokens", 64),
-        (["--features", "u, v,product"], "features", ("u", "v", "product")),
-        (["--temperature", "0.1"], "temperature", 0.1),
         (["--labels", "0=entailment,2=neutral"], "labels", {0: "entailment", 2: "neutral"}),
         (["--drop-overlap"], "drop_overlap", True),
         (["--checkpoint-steps", "50"], "checkpoint_steps", 50),
@@ -111,7 +129,7 @@ def test_an_option_sets_its_setting(options: list[str], name: str, value: Any) -
 )
 def test_a_wrong_value_is_wrong_usage(options: list[str], tmp_path: Path) -> None:
     arguments = ["data.jsonl", "--base", "base", "-o", str(tmp_path / "out"), *options]
-    result = CliRunner().invoke(train_nli, arguments)
+    result = CliRunner().invoke(app, ["train-nli", *arguments])
     assert result.exit_code == 2, result.output
     assert not list(tmp_path.iterdir())
 
@@ -124,8 +142,28 @@ def test_the_choices_are_those_of_the_library() -> None:
         assert isinstance(kind, click.Choice)
         return set(kind.choices)
 
-    assert set(SHOWN_OBJECTIVES) == choices("objective") == set(OBJECTIVES)
+    assert choices("objective") == set(OBJECTIVES)
     assert options["objective"].default == DEFAULT_OBJECTIVE
     assert choices("schedule") == set(SCHEDULES)
     assert choices("precision") == set(PRECISIONS)
-    assert config_of("--features", ",".join(FEATURES)).features == FEATURES
+
+
+def test_an_objective_has_its_own_options_and_defaults() -> None:
+    assert objective_of() == OBJECTIVES[DEFAULT_OBJECTIVE]()
+    assert objective_of("--objective", "softmax") == Softmax()
+    given = objective_of("--objective", "softmax", "--features", "u, v,product")
+    assert given == Softmax(features=("u", "v", "product"))
+    assert objective_of("--temperature", "0.1") == Contrastive(temperature=0.1)
+    every = objective_of("--objective", "softmax", "--features", ",".join(FEATURES))
+    assert every == Softmax(features=FEATURES)
+
+
+def test_the_help_shows_the_defaults_of_the_library() -> None:
+    shown_help = " ".join(CliRunner().invoke(app, ["train-nli", "--help"]).output.split())
+    for part in (
+        "[default: u,v,abs_diff]",
+        "[default: 0.05; x>0]",
+        "Of the objective softmax.",
+        "[default: 64; x>=1]",
+    ):
+        assert part in shown_help

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.batching import BatchCollator
 from sbertkit.encoder.tokenization import SpecialTokens, Tokens
 from sbertkit.training.batches import BatchOrder, Collator, length_groups
-from sbertkit.training.examples import NONE, Examples, Int64, TextTable
+from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
+from sbertkit.training.objectives import Objective
 from sbertkit.training.run.siamese import Siamese
 
 PASS = 192
@@ -45,7 +46,9 @@ def order_of(
 
 
 def row_lengths(examples: Examples, lengths: Int64) -> Int64:
-    return np.array([max(lengths[text] for text in row if text != NONE) for row in examples.texts])
+    return np.array(
+        [max(lengths[text] for text in row if text != NO_TEXT) for row in examples.texts]
+    )
 
 
 @given(
@@ -144,8 +147,8 @@ def test_padding_is_far_less_than_in_random_batches() -> None:
 
 
 def test_a_row_counts_by_its_longest_text_and_no_text_counts_nothing() -> None:
-    # the last text is the longest of all: that NONE is -1 must not mean this one
-    texts = np.array([[0, 1, NONE], [0, 2, NONE]] * 512, dtype=np.int64)
+    # the last text is the longest of all: that NO_TEXT is -1 must not mean this one
+    texts = np.array([[0, 1, NO_TEXT], [0, 2, NO_TEXT]] * 512, dtype=np.int64)
     anchors = np.arange(1024)
     lengths = np.array([5, 5, 50, 500], dtype=np.int64)
     order = BatchOrder(Examples(texts, np.zeros(1024), anchors), lengths, 8, seed=1)
@@ -258,22 +261,23 @@ def test_groups_worked_out_by_hand(lengths: list[int], ends: list[int]) -> None:
 SPECIAL = SpecialTokens((1,), (2,), (0,), 1, (2,))
 
 
-class Noting:
+class Noting(Objective):
     """An objective that notes what it was given."""
 
-    def examples(self, data: Any, table: TextTable) -> Examples:
-        raise NotImplementedError
+    given: tuple[Examples, list[int], Int64, Int64]
+    vectors: torch.Tensor
 
     def collate(
         self, examples: Examples, rows: Sequence[int], columns: Int64, texts: Int64
     ) -> dict[str, torch.Tensor]:
-        self.given = (examples, list(rows), columns.copy(), texts.copy())
+        given = (examples, list(rows), columns.copy(), texts.copy())
+        object.__setattr__(self, "given", given)
         return {"more": torch.arange(len(rows))}
 
-    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
-        raise NotImplementedError
-
-    def loss(self, vectors: torch.Tensor, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    def loss(
+        self, vectors: torch.Tensor, batch: Mapping[str, torch.Tensor], head: torch.nn.Module
+    ) -> torch.Tensor:
+        object.__setattr__(self, "vectors", vectors)
         return vectors.sum()
 
 
@@ -302,7 +306,7 @@ def bare(group: Mapping[str, torch.Tensor]) -> list[tuple[int, ...]]:
 @settings(max_examples=60)
 @given(
     rows=st.lists(
-        st.tuples(st.integers(0, 11), st.integers(0, 11), st.integers(NONE, 11)),
+        st.tuples(st.integers(0, 11), st.integers(0, 11), st.integers(NO_TEXT, 11)),
         min_size=1,
         max_size=30,
     ),
@@ -321,12 +325,12 @@ def test_each_distinct_text_is_there_once_and_every_column_points_at_its_own(
     chosen = random.permutation(len(rows))[: random.integers(1, len(rows) + 1)].tolist()
     batch = Collator(examples, table_of(tokens), padder, objective)(chosen)
     vectors = [ids for group in batch["groups"] for ids in bare(group)]
-    wanted = {text for row in chosen for text in rows[row] if text != NONE}
+    wanted = {text for row in chosen for text in rows[row] if text != NO_TEXT}
     assert sorted(vectors) == sorted(tuple(tokens[text].ids.tolist()) for text in wanted)
     for place, row in enumerate(chosen):
         for column, text in zip(batch["columns"][place].tolist(), rows[row], strict=True):
-            if text == NONE:
-                assert column == NONE
+            if text == NO_TEXT:
+                assert column == NO_TEXT
             else:
                 assert vectors[column] == tuple(tokens[text].ids.tolist())
     given_examples, given_rows, columns, numbers = objective.given
@@ -385,10 +389,12 @@ def test_vectors_in_training_are_those_of_the_encoder(tiny_folder: Any, architec
     table.tokenize()
     examples = Examples(texts, np.zeros(len(texts)), texts[:, 0])
     collator = Collator(examples, table, encoder.collator, Noting())
-    siamese = Siamese(encoder.torch.network.eval(), Noting())
+    noting = Noting()
+    siamese = Siamese(encoder.torch.network.eval(), noting, torch.nn.Identity())
     with torch.inference_mode():
         batch = collator(list(range(len(texts))))
-        vectors = siamese(batch)["sentence_embedding"].numpy()
+        assert siamese(batch).ndim == 0
+    vectors = noting.vectors.numpy()
     assert vectors.shape == (len(TEXTS), encoder.dim)
     for row, pair in zip(batch["columns"].numpy(), itertools.combinations(TEXTS, 2), strict=True):
         np.testing.assert_allclose(vectors[row], encoder.encode(pair), atol=2e-6)
@@ -425,7 +431,7 @@ def test_texts_that_are_cut_are_counted_in_one_warning(
     with caplog.at_level(logging.WARNING):
         table.tokenize()
     (warning,) = caplog.messages
-    assert "2 of 4 distinct training texts are cut at 6 tokens" in warning
+    assert "2 of 4 distinct training texts are truncated at 6 tokens" in warning
     assert table.lengths.tolist() == [6, 6, 6, 3]
 
 

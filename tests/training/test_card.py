@@ -31,16 +31,21 @@ RECORD: dict[str, Any] = {
     "normalized": True,
     "objective": "softmax",
     "labels": ["entailment", "neutral", "contradiction"],
-    "features": ["u", "v", "abs_diff"],
-    "temperature": None,
+    "head": True,
     "data": [
         {"source": "/home/somebody/snli.jsonl", "sha256": "f" * 64, "rows": 907, "skipped": 3}
     ],
     "counts": {"entailment": 301, "neutral": 302, "contradiction": 304},
     "examples": 905,
-    "dropped_overlap": 2,
+    "overlapping": 2,
     "dev": {"source": "/home/somebody/stsb.tsv", "sha256": "d" * 64, "split": "dev", "pairs": 1500},
-    "settings": {"epochs": 1.5, "learning_rate": 2e-05, "precision": "bf16", "max_steps": None},
+    "settings": {
+        "epochs": 1.5,
+        "learning_rate": 2e-05,
+        "features": ["u", "v", "abs_diff"],
+        "precision": "bf16",
+        "max_steps": None,
+    },
     "steps": 64,
     "best_step": 48,
     "seconds": 12.34,
@@ -171,7 +176,7 @@ def test_numbers_stand_as_they_were_given() -> None:
         "they are in the dev set: 2.",
         "1500 scored pairs of `stsb.tsv`, split `dev`",
         "step 48, chosen by this score",
-        "cut after 128 tokens",
+        "truncated to 128 tokens",
     ):
         assert part in card
 
@@ -209,10 +214,8 @@ def test_a_missing_dev_set_is_said() -> None:
 
 def test_a_head_is_shown_only_where_there_is_one() -> None:
     assert "classify_pairs(" in model_card(RECORD)
-    contrastive = RECORD | {"objective": "contrastive", "features": None, "temperature": 0.05}
-    card = model_card(contrastive)
-    assert "classify_pairs" not in card
-    assert row(card, "`temperature`")[1] == "0.05"
+    contrastive = RECORD | {"objective": "contrastive", "head": False}
+    assert "classify_pairs" not in model_card(contrastive)
 
 
 def test_what_was_trained_goes_before_what_was_asked_for() -> None:
@@ -227,7 +230,7 @@ def test_what_is_undefined_is_never_nan(undefined: float | None) -> None:
         "interval": {"low": undefined, "high": undefined, "level": undefined},
         "label_cosines": {"neutral": undefined},
     }
-    numbers = ("temperature", "examples", "steps", "seconds", "examples_per_second", "dim")
+    numbers = ("examples", "steps", "seconds", "examples_per_second", "dim")
     record = RECORD | dict.fromkeys(numbers, undefined) | {"before": reading, "after": reading}
     card = model_card(record | {"settings": {"warmup": undefined, "rates": [undefined]}})
     words = card.lower().replace(".", " ").split()

@@ -11,13 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from sbertkit import ClassifiedPair, classify_pairs
 from sbertkit.data.nli import NLI_LABELS
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training import ClassifiedPair, classify_pairs
-from sbertkit.training.classifier import read_head, write_head
-from sbertkit.training.config import FEATURES
+from sbertkit.training.heads import read_head, write_head
 from sbertkit.training.objectives import Contrastive, Softmax
+from sbertkit.training.objectives.softmax import FEATURES
 
 DIM = 6
 PAIRS = [
@@ -29,18 +29,23 @@ PAIRS = [
 ]
 
 
-def head_of(dim: int = DIM, features: tuple[str, ...] = ("u", "v", "abs_diff")) -> Softmax:
+def write(
+    folder: Path, dim: int = DIM, features: tuple[str, ...] = ("u", "v", "abs_diff")
+) -> torch.nn.Linear:
+    """Writes a head, and gives its layer."""
     torch.manual_seed(5)
-    head = Softmax(dim, features)
+    objective = Softmax(features)
+    head = objective.make_head(dim)
     with torch.no_grad():
-        head.head.weight.mul_(20)  # probabilities far from one third
+        head.weight.mul_(20)  # probabilities far from one third
+    write_head(head, objective, dim, folder)
     return head
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a head in it."""
-    write_head(head_of(), tmp_path)
+    write(tmp_path)
     return tmp_path
 
 
@@ -52,7 +57,7 @@ def models(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[bo
         encoder = Encoder.load(tiny_bert, pooling="mean", normalize=normalize, device="cpu")
         made[normalize] = tmp_path_factory.mktemp("model") / str(normalize)
         encoder.save(made[normalize])
-        write_head(head_of(encoder.dim, FEATURES), made[normalize])
+        write(made[normalize], encoder.dim, FEATURES)
     return made
 
 
@@ -63,36 +68,37 @@ def models(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[bo
     "features", [("u",), ("u", "v", "abs_diff"), ("product", "v"), tuple(reversed(FEATURES))]
 )
 def test_a_head_that_was_written_is_read(tmp_path: Path, features: tuple[str, ...]) -> None:
-    head = head_of(features=features).train()
-    write_head(head, tmp_path)
+    head = write(tmp_path, features=features)
     found = read_head(tmp_path)
     assert found is not None
-    assert (found.dim, found.features, found.training) == (DIM, features, False)
+    assert (found.objective, found.dim) == (Softmax(features), DIM)
+    assert not found.module.training
     for name, tensor in head.state_dict().items():
-        assert torch.equal(found.state_dict()[name], tensor)
+        assert torch.equal(found.module.state_dict()[name], tensor)
 
 
 def test_the_files_say_what_the_head_is(folder: Path) -> None:
-    assert sorted(path.name for path in folder.iterdir()) == ["classifier"]
-    files = sorted(path.name for path in (folder / "classifier").iterdir())
+    assert sorted(path.name for path in folder.iterdir()) == ["head"]
+    files = sorted(path.name for path in (folder / "head").iterdir())
     assert files == ["config.json", "model.safetensors"]
-    assert json.loads((folder / "classifier" / "config.json").read_text()) == {
+    assert json.loads((folder / "head" / "config.json").read_text()) == {
         "objective": "softmax",
-        "features": ["u", "v", "abs_diff"],
+        "options": {"features": ["u", "v", "abs_diff"]},
         "labels": list(NLI_LABELS),
         "dim": DIM,
     }
 
 
 def test_an_objective_without_a_head_writes_nothing(tmp_path: Path) -> None:
-    write_head(Contrastive(0.05), tmp_path)
+    objective = Contrastive()
+    write_head(objective.make_head(DIM), objective, DIM, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_without_a_head_has_none(tmp_path: Path) -> None:
     assert read_head(tmp_path) is None
     assert read_head(tmp_path / "none") is None
-    (tmp_path / "classifier").touch()
+    (tmp_path / "head").touch()
     assert read_head(tmp_path) is None
 
 
@@ -100,7 +106,7 @@ def refused(folder: Path) -> str:
     with pytest.raises(InputError) as caught:
         read_head(folder)
     message = str(caught.value)
-    assert "classifier" in message
+    assert "head" in message
     assert "\n" not in message
     assert len(message) < 600
     return message
@@ -108,13 +114,13 @@ def refused(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
-    (folder / "classifier" / name).unlink()
+    (folder / "head" / name).unlink()
     assert name in refused(folder)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_file_cut_anywhere_is_refused(folder: Path, name: str) -> None:
-    path = folder / "classifier" / name
+    path = folder / "head" / name
     whole = path.read_bytes()
     for length in range(0, len(whole.rstrip()), 3):
         path.write_bytes(whole[:length])
@@ -122,7 +128,7 @@ def test_a_file_cut_anywhere_is_refused(folder: Path, name: str) -> None:
 
 
 def test_a_flipped_byte_of_the_settings_is_refused_or_changes_nothing(folder: Path) -> None:
-    path = folder / "classifier" / "config.json"
+    path = folder / "head" / "config.json"
     whole = path.read_bytes()
     for place in range(len(whole)):
         changed = bytearray(whole)
@@ -133,7 +139,7 @@ def test_a_flipped_byte_of_the_settings_is_refused_or_changes_nothing(folder: Pa
         except InputError:
             continue
         assert found is not None
-        assert (found.dim, found.features) == (DIM, ("u", "v", "abs_diff"))
+        assert (found.objective, found.dim) == (Softmax(), DIM)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +149,16 @@ def test_a_flipped_byte_of_the_settings_is_refused_or_changes_nothing(folder: Pa
         {"labels": ["entailment", "contradiction"]},
         {"labels": None},
         {"labels": 3},
-        {"features": ["u", "v", "min"]},
-        {"features": ["u", "v"]},
-        {"features": ["u", "u", "v", "v"]},
-        {"features": [["u"]]},
-        {"features": None},
+        {"options": {"features": ["u", "v", "min"]}},
+        {"options": {"features": ["u", "v"]}},
+        {"options": {"features": ["u", "u", "v", "v"]}},
+        {"options": {"features": [["u"]]}},
+        {"options": {"features": None}},
+        {"options": {"features": ["u", "v", "abs_diff"], "rank": 3}},
+        {"options": None},
+        {"objective": "contrastive"},
+        {"objective": "unknown"},
+        {"objective": None},
         {"dim": DIM + 1},
         {"dim": 0},
         {"dim": -3},
@@ -158,29 +169,29 @@ def test_a_flipped_byte_of_the_settings_is_refused_or_changes_nothing(folder: Pa
     ],
 )
 def test_settings_that_do_not_fit_are_refused(folder: Path, change: dict[str, Any]) -> None:
-    path = folder / "classifier" / "config.json"
+    path = folder / "head" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     refused(folder)
 
 
 @pytest.mark.parametrize("content", ["[]", "3", "null", '"u"', "{}", "\xff"])
 def test_settings_that_are_no_object_are_refused(folder: Path, content: str) -> None:
-    (folder / "classifier" / "config.json").write_text(content, encoding="latin-1")
+    (folder / "head" / "config.json").write_text(content, encoding="latin-1")
     refused(folder)
 
 
 @pytest.mark.parametrize("change", ["missing", "more", "shape", "nan", "other"])
 def test_weights_that_do_not_fit_are_refused(folder: Path, change: str) -> None:
-    path = folder / "classifier" / "model.safetensors"
+    path = folder / "head" / "model.safetensors"
     weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
     if change == "missing":
-        del weights["head.bias"]
+        del weights["bias"]
     elif change == "more":
-        weights["head.scale"] = torch.ones(3)
+        weights["scale"] = torch.ones(3)
     elif change == "shape":
-        weights["head.weight"] = weights["head.weight"].T.contiguous()
+        weights["weight"] = weights["weight"].T.contiguous()
     elif change == "nan":
-        weights["head.weight"][1, 2] = torch.nan
+        weights["weight"][1, 2] = torch.nan
     save_file(weights, path)
     if change == "other":
         path.write_bytes(b"PK\x03\x04 a pickle")
@@ -194,8 +205,8 @@ def by_hand(model: Path, premise: str, hypothesis: str) -> list[float]:
     """The softmax of W [u; v; |u - v|; u * v] + b in float64."""
     encoder = Encoder.load(model, device="cpu")
     u, v = encoder.encode([premise, hypothesis]).astype(np.float64)
-    weights = load_file(model / "classifier" / "model.safetensors")
-    weight, bias = (weights[f"head.{name}"].double().numpy() for name in ("weight", "bias"))
+    weights = load_file(model / "head" / "model.safetensors")
+    weight, bias = (weights[name].double().numpy() for name in ("weight", "bias"))
     scores = weight @ np.concatenate([u, v, np.abs(u - v), u * v]) + bias
     shares = np.exp(scores - scores.max())
     return list(shares / shares.sum())
@@ -221,9 +232,9 @@ def test_probabilities_are_the_softmax_of_the_formula(
 @pytest.mark.parametrize("label", NLI_LABELS)
 def test_the_label_is_the_likeliest(models: dict[bool, Path], tmp_path: Path, label: str) -> None:
     model = shutil.copytree(models[True], tmp_path / "model")
-    path = model / "classifier" / "model.safetensors"
+    path = model / "head" / "model.safetensors"
     weights = load_file(path)
-    weights["head.bias"] = torch.tensor([100.0 * (name == label) for name in NLI_LABELS])
+    weights["bias"] = torch.tensor([100.0 * (name == label) for name in NLI_LABELS])
     save_file(weights, path)
     for classified in classify_pairs(model, PAIRS, device="cpu"):
         assert classified.label == label
@@ -282,7 +293,7 @@ def test_a_model_without_a_head_is_refused(tiny_bert: Path) -> None:
 
 def test_a_head_of_another_model_is_refused(models: dict[bool, Path], tmp_path: Path) -> None:
     model = shutil.copytree(models[True], tmp_path / "model")
-    shutil.rmtree(model / "classifier")
-    write_head(head_of(DIM), model)
+    shutil.rmtree(model / "head")
+    write(model)
     with pytest.raises(InputError, match=str(DIM)):
         classify_pairs(model, PAIRS, device="cpu")

@@ -18,6 +18,7 @@ from sbertkit.data.nli import NLI_LABELS, NliPair
 from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, uniformity
 from sbertkit.schema import as_record
+from sbertkit.training.data_forms import NLI, DataForm, TrainingData
 from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
 
 
@@ -43,15 +44,19 @@ def pairs_of(*counts: int) -> list[NliPair]:
     return [pairs[place] for place in np.random.default_rng(0).permutation(len(pairs))]
 
 
+def nli(pairs: Sequence[NliPair]) -> TrainingData:
+    return TrainingData(NLI, pairs)
+
+
 def read(pairs: Sequence[NliPair], per_label: int = 100, seed: int = 1) -> Reading:
-    found = Probe(pairs, per_label, seed).read(AngleEncoder())  # type: ignore[arg-type]
+    found = Probe(nli(pairs), per_label, seed).read(AngleEncoder())  # type: ignore[arg-type]
     assert found is not None
     return found
 
 
 def drawn(pairs: Sequence[NliPair], per_label: int, seed: int) -> list[str]:
     encoder = AngleEncoder()
-    Probe(pairs, per_label, seed).read(encoder)  # type: ignore[arg-type]
+    Probe(nli(pairs), per_label, seed).read(encoder)  # type: ignore[arg-type]
     return encoder.texts
 
 
@@ -102,13 +107,13 @@ def test_the_draw_is_that_of_the_seed() -> None:
 def test_each_text_is_encoded_once() -> None:
     encoder = AngleEncoder()
     pairs = [NliPair("a 0", f"h{n} {n}", 0) for n in range(5)] + [NliPair("h1 1", "a 0", 2)]
-    Probe(pairs, 10, 1).read(encoder)  # type: ignore[arg-type]
+    Probe(nli(pairs), 10, 1).read(encoder)  # type: ignore[arg-type]
     assert sorted(encoder.texts) == ["a 0", *(f"h{n} {n}" for n in range(5))]
 
 
 def test_vectors_that_are_not_finite_are_no_reading(tiny_bert: Path) -> None:
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
-    probe = Probe([NliPair("a", "b", 0), NliPair("c", "d", 1)], 4, 1)
+    probe = Probe(nli([NliPair("a", "b", 0), NliPair("c", "d", 1)]), 4, 1)
     assert probe.read(encoder) is not None
     with torch.no_grad():
         next(encoder.torch.network.parameters()).fill_(math.nan)
@@ -118,7 +123,7 @@ def test_vectors_that_are_not_finite_are_no_reading(tiny_bert: Path) -> None:
 def test_a_reading_of_a_real_encoder_is_that_of_its_vectors(tiny_encoder: Encoder) -> None:
     texts = ["Two bakers argue", "about salt", "x", "a heron"]
     pairs = [NliPair(texts[0], texts[1], 1), NliPair(texts[2], texts[3], 2)]
-    found = Probe(pairs, 4, 1).read(tiny_encoder)
+    found = Probe(nli(pairs), 4, 1).read(tiny_encoder)
     unit = tiny_encoder.encode(texts).astype(np.float64)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     cosines = unit @ unit.T
@@ -128,6 +133,29 @@ def test_a_reading_of_a_real_encoder_is_that_of_its_vectors(tiny_encoder: Encode
         "contradiction": pytest.approx(cosines[2, 3]),
     }
     assert found.random_cosine == pytest.approx(cosines[np.triu_indices(4, 1)].mean())
+
+
+def test_rows_without_labels_are_read_as_one_group() -> None:
+    form = DataForm("pairs", 2)
+    rows = [("a 0", "b 60"), ("c 10", "d 40"), ("e 20", "f 30")]
+    found = Probe(TrainingData(form, rows), 2, 1).read(AngleEncoder())  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.label_cosines, found.label_errors) == ({}, {})
+    assert found.random_cosine is not None
+    assert wrong_order(found, form.labels) is None
+
+
+def test_of_longer_rows_the_first_two_texts_are_read() -> None:
+    encoder = AngleEncoder()
+    rows = [("a 0", "b 60", "c 90", 1), ("a 0", "d 40", "e 80", 0)]
+    data = TrainingData(DataForm("triplets", 3, ("near", "far")), rows)
+    found = Probe(data, 5, 1).read(encoder)  # type: ignore[arg-type]
+    assert found is not None
+    assert sorted(encoder.texts) == ["a 0", "b 60", "d 40"]
+    assert found.label_cosines == {
+        "near": pytest.approx(math.cos(math.radians(40))),
+        "far": pytest.approx(math.cos(math.radians(60))),
+    }
 
 
 def test_a_row_of_the_log_has_every_value_by_name() -> None:
@@ -152,7 +180,7 @@ def reading(random_cosine: float | None, *cosines: float, error: float = 0.01) -
 
 def stop_at(first: float | None, *later: float | None) -> int | None:
     """At which of the later readings, counted from 1, a run is stopped."""
-    guard = Guard(reading(first))
+    guard = Guard(reading(first), NLI_LABELS)
     for place, cosine in enumerate(later, 1):
         if guard.judge(reading(cosine), settled=True) is not None:
             return place
@@ -200,7 +228,7 @@ def test_a_base_whose_texts_are_much_alike_can_collapse_too(first: float) -> Non
 
 
 def test_vectors_of_zeros_are_a_collapse() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     assert guard.judge(reading(None), settled=False) is None
     verdict = guard.judge(reading(None), settled=False)
     assert verdict is not None
@@ -209,7 +237,7 @@ def test_vectors_of_zeros_are_a_collapse() -> None:
 
 
 def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     verdict = guard.judge(None, settled=False)
     assert verdict is not None
     assert "no longer finite" in verdict
@@ -217,7 +245,7 @@ def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
 
 
 def test_a_verdict_says_what_was_found_and_what_helps_on_one_line() -> None:
-    guard = Guard(reading(0.31))
+    guard = Guard(reading(0.31), NLI_LABELS)
     guard.judge(reading(0.95), settled=False)
     verdict = guard.judge(reading(0.9876), settled=False)
     assert verdict is not None
@@ -251,7 +279,7 @@ RIGHT, WRONG = (0.8, 0.6, 0.4), (0.4, 0.6, 0.8)
 def test_labels_are_in_the_wrong_order_when_that_is_sure(
     cosines: tuple[float, ...], wrong: bool
 ) -> None:
-    found = wrong_order(reading(0.1, *cosines))
+    found = wrong_order(reading(0.1, *cosines), NLI_LABELS)
     assert (found is not None) == wrong
     if found is not None:
         for words in ("label order", *(f"{cosine:.3f}" for cosine in cosines), "--labels"):
@@ -263,7 +291,7 @@ def test_the_bound_is_four_standard_errors_of_the_difference() -> None:
     for gap, wrong in ((0.199, False), (0.201, True)):  # 4 * hypot(0.03, 0.04) = 0.2
         cosines = {"entailment": 0.5, "contradiction": 0.5 + gap}
         errors = {"entailment": 0.03, "contradiction": 0.04}
-        found = wrong_order(Reading(0.1, None, None, cosines, errors))
+        found = wrong_order(Reading(0.1, None, None, cosines, errors), NLI_LABELS)
         assert (found is not None) == wrong
 
 
@@ -271,15 +299,15 @@ def test_the_bound_is_four_standard_errors_of_the_difference() -> None:
 def test_labels_of_few_pairs_are_never_judged(known: tuple[str, ...]) -> None:
     cosines = dict(zip(NLI_LABELS, WRONG, strict=True))
     errors = dict.fromkeys(known, 1e-9)
-    assert wrong_order(Reading(0.1, None, None, cosines, errors)) is None
+    assert wrong_order(Reading(0.1, None, None, cosines, errors), NLI_LABELS) is None
     few = [NliPair(f"p{n} {n}", f"h{n} {n + (90, 40, 1)[n % 3]}", n % 3) for n in range(45)]
-    assert wrong_order(read(few)) is None  # 15 each
+    assert wrong_order(read(few), NLI_LABELS) is None  # 15 each
     more = [NliPair(f"p{n} {n}", f"h{n} {n + (90, 40, 1)[n % 3]}", n % 3) for n in range(48)]
-    assert wrong_order(read(more)) is not None
+    assert wrong_order(read(more), NLI_LABELS) is not None
 
 
 def test_the_order_counts_only_once_a_run_has_settled() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     for _ in range(5):
         assert guard.judge(reading(0.3, *WRONG), settled=False) is None
     assert guard.judge(reading(0.3, *WRONG), settled=True) is None
@@ -287,13 +315,13 @@ def test_the_order_counts_only_once_a_run_has_settled() -> None:
 
 
 def test_a_right_order_between_wrong_ones_clears_the_doubt() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     for cosines in (WRONG, RIGHT, WRONG, RIGHT, WRONG):
         assert guard.judge(reading(0.3, *cosines), settled=True) is None
 
 
 def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     assert guard.judge(reading(0.95), settled=True) is None
     assert guard.judge(reading(0.3, *WRONG), settled=True) is None
     assert guard.judge(reading(0.95, *RIGHT), settled=True) is None
@@ -301,13 +329,13 @@ def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
 
 
 def test_a_collapse_is_told_before_an_order() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     guard.judge(reading(0.95, *WRONG), settled=True)
     assert str(guard.judge(reading(0.96, *WRONG), settled=True)).startswith("collapse")
 
 
 def test_a_guard_is_suspicious_from_the_first_fault_to_the_next_good_reading() -> None:
-    guard = Guard(reading(0.3))
+    guard = Guard(reading(0.3), NLI_LABELS)
     seen = [guard.suspicious]
     for cosine in (0.4, 0.93, 0.5, 0.93, 0.94):
         guard.judge(reading(cosine), settled=True)
@@ -329,8 +357,8 @@ order = st.sampled_from([(), RIGHT, WRONG])
 def test_a_guard_that_was_saved_as_json_judges_as_one_that_was_not(
     first: float | None, later: list[tuple[float | None, tuple[float, ...], bool]]
 ) -> None:
-    kept = Guard(reading(first, *RIGHT))
-    saved = Guard(reading(first, *RIGHT))
+    kept = Guard(reading(first, *RIGHT), NLI_LABELS)
+    saved = Guard(reading(first, *RIGHT), NLI_LABELS)
     for cosine, cosines, settled in later:
         now = reading(cosine, *cosines)
         state: Any = json.loads(json.dumps(asdict(saved), allow_nan=False))

@@ -20,6 +20,7 @@ from transformers import TrainerControl
 from sbertkit.data.nli import NliPair
 from sbertkit.errors import InputError, StorageError
 from sbertkit.schema import as_record
+from sbertkit.training.data_forms import NLI, TrainingData
 from sbertkit.training.dev_set import DevScore
 from sbertkit.training.run.guard import Guard, Probe
 from sbertkit.training.run.metrics_log import RunLog
@@ -196,7 +197,7 @@ class Run:
         self.angles = Angles()
         encoder: Any = self.angles
         pairs = [NliPair(f"p{n}", f"h{n}", 1) for n in range(4)]
-        probe = Probe(pairs, 4, 1)
+        probe = Probe(TrainingData(NLI, pairs), 4, 1)
         first = probe.read(encoder)
         assert first is not None
         dev: Any = None if scores is None else Scores(*scores)
@@ -204,7 +205,7 @@ class Run:
         self.log = RunLog(None, 0)
         self.done: list[int] = []
         self.monitor = Monitor(
-            watched, plan, Guard(first) if guarded else None, self.log, self.done.append
+            watched, plan, Guard(first, NLI.labels) if guarded else None, self.log, self.done.append
         )
         self.step = 0
         self.args: Any = SimpleNamespace(device=torch.device("cpu"))

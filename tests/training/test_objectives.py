@@ -1,7 +1,7 @@
 """Objectives against formulas written out by hand, and against sentence-transformers."""
 
 import itertools
-import logging
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,24 +15,27 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sbertkit.data.nli import NliPair, NliSet
+from sbertkit.data.nli import NliPair
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.batches import Collator
-from sbertkit.training.config import FEATURES, TrainConfig
-from sbertkit.training.examples import NONE, TextTable
-from sbertkit.training.objectives import OBJECTIVES, Contrastive, Softmax, objective_kind
-from sbertkit.training.run.siamese import Siamese, siamese_model
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.data_forms import NLI, TrainingData
+from sbertkit.training.examples import NO_TEXT, TextTable
+from sbertkit.training.objectives import OBJECTIVES, Contrastive, Softmax, find_objective
+from sbertkit.training.objectives.softmax import FEATURES
+from sbertkit.training.run.siamese import Siamese
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(3)
 DIM = 5
+NO_HEAD = torch.nn.Identity()
 Float64 = npt.NDArray[np.float64]
 Labelled = tuple[str, str, int]
 Triplet = tuple[str, str, str | None]
 
 
-def nli(*pairs: Labelled) -> NliSet:
-    return NliSet(tuple(NliPair(*pair) for pair in pairs), ())
+def nli(*pairs: Labelled) -> TrainingData:
+    return TrainingData(NLI, tuple(NliPair(*pair) for pair in pairs))
 
 
 class Words:
@@ -43,7 +46,7 @@ class Words:
 
     def of(self, number: int) -> str | None:
         names = list(self.table._numbers)
-        return None if number == NONE else names[number]
+        return None if number == NO_TEXT else names[number]
 
 
 def triplets(*pairs: Labelled) -> list[Triplet]:
@@ -80,32 +83,34 @@ def test_softmax_is_its_formula_for_every_choice_and_order_of_features(
     features: tuple[str, ...],
 ) -> None:
     torch.manual_seed(4)
-    objective = Softmax(DIM, features)
+    objective = Softmax(features)
+    head = objective.make_head(DIM)
     vectors = torch.randn(6, DIM)
     columns = torch.tensor([[0, 1], [2, 1], [0, 0], [5, 3], [4, 0]])
     targets = torch.tensor([0, 2, 1, 1, 0])
-    loss = objective.loss(vectors, {"columns": columns, "targets": targets})
+    loss = objective.loss(vectors, {"columns": columns, "targets": targets}, head)
     numbers = vectors.double().numpy()
     expected = softmax_by_hand(
-        objective.head.weight.detach().double().numpy(),
-        objective.head.bias.detach().double().numpy(),
+        head.weight.detach().double().numpy(),
+        head.bias.detach().double().numpy(),
         numbers[columns[:, 0]],
         numbers[columns[:, 1]],
         features,
     )
     assert loss.item() == pytest.approx(-expected[np.arange(5), targets].mean(), rel=1e-5)
-    logits = objective.logits(vectors[columns[:, 0]], vectors[columns[:, 1]])
+    logits = objective.logits(vectors[columns[:, 0]], vectors[columns[:, 1]], head)
     np.testing.assert_allclose(logits.log_softmax(1).detach(), expected, atol=1e-5)
 
 
 def test_the_gradient_of_softmax_is_that_of_finite_differences() -> None:
     torch.manual_seed(4)
-    objective = Softmax(3, FEATURES).double()
+    objective = Softmax(FEATURES)
+    head = objective.make_head(3).double()
     vectors = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     batch = {"columns": torch.tensor([[0, 1], [2, 1], [0, 3]]), "targets": torch.tensor([0, 2, 1])}
-    assert torch.autograd.gradcheck(lambda given: objective.loss(given, batch), (vectors,))
-    objective.loss(vectors, batch).backward()
-    for parameter in objective.parameters():
+    assert torch.autograd.gradcheck(lambda given: objective.loss(given, batch, head), (vectors,))
+    objective.loss(vectors, batch, head).backward()
+    for parameter in head.parameters():
         assert parameter.grad is not None
         assert parameter.grad.abs().sum() > 0
 
@@ -113,7 +118,7 @@ def test_the_gradient_of_softmax_is_that_of_finite_differences() -> None:
 def test_softmax_has_a_row_for_each_pair_repeats_and_equal_sides_too() -> None:
     words = Words()
     pairs = [("a", "b", 2), ("a", "b", 2), ("a", "b", 0), ("c", "a", 1), ("c", "c", 0)]
-    examples = Softmax(DIM, ("u",)).examples(nli(*pairs), words.table)
+    examples = Softmax(("u",)).examples(nli(*pairs), words.table)
     assert [[words.of(text) for text in row] for row in examples.texts] == [
         [premise, hypothesis] for premise, hypothesis, _ in pairs
     ]
@@ -122,7 +127,7 @@ def test_softmax_has_a_row_for_each_pair_repeats_and_equal_sides_too() -> None:
 
 
 def test_softmax_gives_a_batch_the_labels_of_its_rows() -> None:
-    objective = Softmax(DIM, ("u",))
+    objective = Softmax(("u",))
     examples = objective.examples(nli(("a", "b", 2), ("c", "d", 0), ("a", "d", 1)), Words().table)
     batch = objective.collate(examples, [2, 0], examples.texts[[2, 0]], np.arange(4))
     assert batch["targets"].tolist() == [1, 2]
@@ -131,7 +136,7 @@ def test_softmax_gives_a_batch_the_labels_of_its_rows() -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_data_without_a_pair_is_refused(name: str) -> None:
-    objective = objective_kind(name).build(DIM, TrainConfig())
+    objective = find_objective(name)
     with pytest.raises(InputError, match="found none"):
         objective.examples(nli(), Words().table)
 
@@ -258,14 +263,14 @@ def test_a_batch_has_a_negative_where_its_loss_moves_with_the_vectors(
         return
     chosen = list(range(len(examples)))[:size]
     texts = examples.texts[chosen]
-    distinct = np.unique(texts[texts != NONE])
-    columns = np.where(texts == NONE, NONE, np.searchsorted(distinct, texts))
+    distinct = np.unique(texts[texts != NO_TEXT])
+    columns = np.where(texts == NO_TEXT, NO_TEXT, np.searchsorted(distinct, texts))
     batch = {
         "columns": torch.from_numpy(columns),
         **objective.collate(examples, chosen, columns, distinct),
     }
     vectors = torch.randn(len(distinct), DIM, dtype=torch.float64)
-    moves = objective.loss(vectors, batch).item() > 0
+    moves = objective.loss(vectors, batch, NO_HEAD).item() > 0
     try:
         objective.check_batches(examples, [chosen])
     except InputError:
@@ -295,7 +300,7 @@ def test_rows_left_out_are_counted_by_their_reason(
     said = [text for text in caplog.messages if "leaves out" in text]
     expected = [f"{count} {reason}" for reason, count in left_out.items()]
     assert [text.split(": ")[1] for text in said] == expected
-    assert Softmax(DIM, ("u",)).examples(nli(*pairs), Words().table).left_out == {}
+    assert Softmax(("u",)).examples(nli(*pairs), Words().table).left_out == {}
 
 
 def test_one_entailment_with_a_contradiction_will_do() -> None:
@@ -365,14 +370,14 @@ def contrastive_loss(
     examples = objective.examples(nli(*pairs), words.table)
     rows = list(range(len(examples))) if pick is None else [row % len(examples) for row in pick]
     chosen = examples.texts[rows]
-    distinct = np.unique(chosen[chosen != NONE])[::-1].copy()  # the order is the collator's affair
+    distinct = np.unique(chosen[chosen != NO_TEXT])[::-1].copy()  # any order will do
     columns = np.array(
-        [[NONE if t == NONE else distinct.tolist().index(t) for t in row] for row in chosen]
+        [[NO_TEXT if t == NO_TEXT else distinct.tolist().index(t) for t in row] for row in chosen]
     )
     made = objective.collate(examples, rows, columns, distinct)
     matrix = np.array([vectors[str(words.of(text))] for text in distinct])
     batch = {"columns": torch.from_numpy(columns), **made}
-    loss = objective.loss(torch.from_numpy(matrix).float(), batch)
+    loss = objective.loss(torch.from_numpy(matrix).float(), batch, NO_HEAD)
     taken: list[Triplet] = [
         tuple(words.of(text) for text in row)  # type: ignore[misc]
         for row in chosen
@@ -459,7 +464,7 @@ def test_entailments_of_one_anchor_do_not_push_each_other_away() -> None:
     words = Words()
     objective = Contrastive(0.3)
     examples = objective.examples(nli(*pairs), words.table)
-    columns = np.array([[0, 1, NONE], [0, 2, NONE], [3, 4, NONE]])
+    columns = np.array([[0, 1, NO_TEXT], [0, 2, NO_TEXT], [3, 4, NO_TEXT]])
     numbers = np.array(words.table.numbers("abcde"))
     made = objective.collate(examples, [0, 1, 2], columns, numbers)
     assert made["candidates"].tolist() == [1, 2, 4]
@@ -491,7 +496,8 @@ def test_a_zero_vector_has_cosine_zero_and_a_finite_gradient() -> None:
     vectors = torch.randn(6, DIM)
     vectors[1] = 0
     vectors.requires_grad_()
-    loss = objective.loss(vectors, {"columns": torch.from_numpy(examples.texts), **made})
+    batch = {"columns": torch.from_numpy(examples.texts), **made}
+    loss = objective.loss(vectors, batch, NO_HEAD)
     loss.backward()
     assert math.isfinite(loss.item())
     assert vectors.grad is not None
@@ -543,6 +549,12 @@ PAIRS: list[Labelled] = [
 ]
 
 
+def siamese_of(encoder: Encoder, name: str) -> Siamese:
+    encoder.torch.make_trainable()
+    objective = find_objective(name)
+    return Siamese(encoder.torch.network, objective, objective.make_head(encoder.dim))
+
+
 def batch_of(encoder: Encoder, objective: Any) -> dict[str, Any]:
     table = TextTable(encoder)
     examples = objective.examples(nli(*PAIRS), table)
@@ -556,22 +568,21 @@ def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
     from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 
     encoder = Encoder.load(saved, device="cpu")
-    objective = Softmax(encoder.dim, ("u", "v", "abs_diff"))
+    objective = Softmax(("u", "v", "abs_diff"))
+    head = objective.make_head(encoder.dim)
     model = plain(saved)
     published = SoftmaxLoss(model, encoder.dim, 3)
-    published.classifier.load_state_dict(objective.head.state_dict())
+    published.classifier.load_state_dict(head.state_dict())
     features = [model.preprocess([pair[side] for pair in PAIRS]) for side in (0, 1)]
     model.eval()
     expected = published(features, torch.tensor([pair[2] for pair in PAIRS]))
     encoder.torch.make_trainable()
-    loss = Siamese(encoder.torch.network.eval(), objective)(batch_of(encoder, objective))["loss"]
+    loss = Siamese(encoder.torch.network.eval(), objective, head)(batch_of(encoder, objective))
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     expected.backward()
     loss.backward()
-    assert objective.head.weight.grad is not None
-    np.testing.assert_allclose(
-        objective.head.weight.grad, published.classifier.weight.grad, atol=1e-6
-    )
+    assert head.weight.grad is not None
+    np.testing.assert_allclose(head.weight.grad, published.classifier.weight.grad, atol=1e-6)
     theirs = {name: p.grad for name, p in model[0].model.named_parameters() if p.grad is not None}
     ours = dict(encoder.torch.network.transformer.named_parameters())
     assert len(theirs) > 10
@@ -583,17 +594,16 @@ def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_gradients_reach_all_that_decides_a_vector_and_nothing_else(saved: Path, name: str) -> None:
     encoder = Encoder.load(saved, device="cpu")
-    objective = objective_kind(name).build(encoder.dim, TrainConfig())
-    model = siamese_model(encoder, objective)
-    model(batch_of(encoder, objective))["loss"].backward()
+    model = siamese_of(encoder, name)
+    model(batch_of(encoder, model.objective)).backward()
     trained = {n for n, p in model.named_parameters() if p.requires_grad}
     reached = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
-    words = "0.network.transformer.embeddings.word_embeddings.weight"
+    words = "network.transformer.embeddings.word_embeddings.weight"
     # a bias of the keys moves all scores of a query alike, so that its gradient is only rounding
     assert {n for n in trained - reached if "key.bias" not in n} == set()
     assert words in reached
     assert not any("pooler" in n for n in trained)
-    head = {n for n in trained if "objective" in n}
+    head = {n for n in trained if n.startswith("head")}
     assert len(head) == (2 if name == "softmax" else 0)
 
 
@@ -601,56 +611,99 @@ def test_gradients_reach_all_that_decides_a_vector_and_nothing_else(saved: Path,
 def test_a_step_against_the_gradient_lowers_the_loss(saved: Path, name: str) -> None:
     encoder = Encoder.load(saved, device="cpu")
     torch.manual_seed(1)
-    objective = objective_kind(name).build(encoder.dim, TrainConfig())
-    model = siamese_model(encoder, objective).eval()
-    batch = batch_of(encoder, objective)
+    model = siamese_of(encoder, name).eval()
+    batch = batch_of(encoder, model.objective)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=1e-4)
-    before = model(batch)["loss"]
+    before = model(batch)
     before.backward()
     optimizer.step()
     with torch.inference_mode():
-        assert model(batch)["loss"] < before
+        assert model(batch) < before
 
 
-def test_the_loss_is_computed_in_float32_under_autocast(saved: Path) -> None:
+def test_the_loss_is_computed_in_float32_under_autocast(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = Encoder.load(saved, device="cpu")
-    objective = objective_kind("contrastive").build(encoder.dim, TrainConfig())
-    model = Siamese(encoder.torch.network.eval(), objective)
+    model = siamese_of(encoder, "contrastive").eval()
+    given_types = []
+    loss = Contrastive.loss
+
+    def noted(self: Contrastive, vectors: torch.Tensor, *more: Any) -> torch.Tensor:
+        given_types.append(vectors.dtype)
+        return loss(self, vectors, *more)
+
+    monkeypatch.setattr(Contrastive, "loss", noted)
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode():
-        found = model(batch_of(encoder, objective))
-    assert found["loss"].dtype == found["sentence_embedding"].dtype == torch.float32
+        found = model(batch_of(encoder, model.objective))
+    assert [found.dtype, *given_types] == [torch.float32, torch.float32]
 
 
 def test_an_unknown_objective_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        InputError, match="objective must be one of softmax, contrastive, not 'mse'"
+        InputError, match="objective must be one of contrastive, softmax, not 'mse'"
     ):
-        objective_kind("mse")
+        find_objective("mse")
 
 
-def test_objectives_are_built_as_the_settings_say(caplog: pytest.LogCaptureFixture) -> None:
-    config = TrainConfig(features=("product", "u"), temperature=0.7)
-    softmax = objective_kind("softmax").build(7, config)
-    contrastive = objective_kind("contrastive").build(7, config)
-    assert isinstance(softmax, Softmax)
-    assert isinstance(contrastive, Contrastive)
-    assert (softmax.features, softmax.dim, softmax.head.in_features) == (("product", "u"), 7, 14)
-    assert contrastive.temperature == 0.7
-    with caplog.at_level(logging.DEBUG):
-        assert {name: kind.name for name, kind in OBJECTIVES.items()} == {n: n for n in OBJECTIVES}
+def test_an_objective_is_found_by_its_name_or_taken_as_it_is() -> None:
+    assert find_objective("softmax") == Softmax()
+    assert find_objective("contrastive") == Contrastive(temperature=0.05)
+    mine = Softmax(features=("product", "u"))
+    assert find_objective(mine) is mine
+    assert mine.make_head(7).in_features == 14
+    assert {name: kind.name for name, kind in OBJECTIVES.items()} == {n: n for n in OBJECTIVES}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_options_of_an_objective_are_json_and_no_settings_of_a_run(name: str) -> None:
+    options = find_objective(name).options
+    assert OBJECTIVES[name](**json.loads(json.dumps(options))) == find_objective(name)
+    assert not options.keys() & TrainConfig().identity().keys()
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, 10**400])
+def test_a_temperature_that_is_not_above_zero_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match="temperature must be"):
+        Contrastive(temperature=value)
+
+
+@pytest.mark.parametrize("value", ["0.1", True, [0.1], None])
+def test_a_temperature_that_is_no_number_is_a_wrong_type(value: Any) -> None:
+    with pytest.raises(InputTypeError, match="temperature must be a number"):
+        Contrastive(temperature=value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [(), [], None, "u", "u,v", ("u", "w"), ("u", "u"), ("U",), ("u", ""), ("u", None), ("u", [])],
+)
+def test_features_other_than_some_distinct_ones_are_refused(value: Any) -> None:
+    with pytest.raises((InputError, InputTypeError), match="features"):
+        Softmax(features=value)
+
+
+@pytest.mark.parametrize("value", [5, 1.5, True, object()])
+def test_features_that_are_no_names_at_all_are_a_wrong_type(value: Any) -> None:
+    with pytest.raises(InputTypeError, match="features"):
+        Softmax(features=value)
+
+
+def test_features_may_come_as_a_list() -> None:
+    assert Softmax(features=["product", "u"]) == Softmax(("product", "u"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("name", "normalize", "rate"), [("softmax", False, 2e-5), ("contrastive", True, 5e-5)]
 )
-def test_an_objective_settles_what_was_left_to_it(name: str, normalize: bool, rate: float) -> None:
+def test_an_objective_decides_what_was_left_to_it(name: str, normalize: bool, rate: float) -> None:
     config = TrainConfig(seed=5)
-    settled = objective_kind(name).settle(config)
-    assert settled == replace(config, normalize=normalize, learning_rate=rate)
+    complete = find_objective(name).with_defaults(config)
+    assert complete == replace(config, normalize=normalize, learning_rate=rate)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("normalize", [False, True])
 def test_an_objective_leaves_settings_as_they_were_given(name: str, normalize: bool) -> None:
     config = TrainConfig(normalize=normalize, learning_rate=3e-4)
-    assert objective_kind(name).settle(config) == config
+    assert find_objective(name).with_defaults(config) == config

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from sbertkit import TrainConfig
 from sbertkit.errors import InputError, InputTypeError, StorageError
-from sbertkit.training import TrainConfig
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.metrics_log import RunLog
 
@@ -18,7 +18,7 @@ IDENTITY: dict[str, Any] = {
     "objective": "softmax",
     "data": [{"file": "snli.jsonl", "sha256": "1" * 64}, {"file": "mnli.jsonl", "sha256": "2"}],
     "dev": None,
-    "settings": TrainConfig(features=("u", "v"), labels={0: "neutral"}).identity(),
+    "settings": {**TrainConfig(labels={0: "neutral"}).identity(), "features": ["u", "v"]},
     "device": "cpu",
     "environment": {"torch": "2.0", "threads": 4},
 }

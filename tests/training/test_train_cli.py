@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import pytest
 from training_cases import contents, quick_runs, rows, weight_bytes, write_dev, write_nli
 
+from sbertkit import TrainConfig, TrainResult, classify_pairs, train_nli
 from sbertkit.cli import main
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training import TrainConfig, TrainResult, classify_pairs, train_nli
+from sbertkit.training.nli import nli_recipe
+from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.monitor import Monitor
-from sbertkit.training.sweeps import Recipe, ablate_pooling, spread, train_seeds
+from sbertkit.training.sweeps import ablate_pooling, spread, train_seeds
 
 
 class Ran(NamedTuple):
@@ -317,13 +319,17 @@ def test_poolings_are_compared_in_a_table(run: Run, tmp_path: Path) -> None:
         assert Encoder.load(f"models/out/{name}", device="cpu").pooling == name
 
 
+def recipe_of(base: Path, data: Path, config: TrainConfig) -> Recipe:
+    return nli_recipe(base, data, pooling="mean", objective="softmax", dev=None, config=config)
+
+
 @pytest.mark.parametrize(
     "poolings", [[], ["mean", "mean"], ["median"], [None], [["mean"]], "means"]
 )
 def test_poolings_that_cannot_be_compared_are_refused_at_once(
     tiny_bert: Path, tmp_path: Path, poolings: Any
 ) -> None:
-    recipe = Recipe(tiny_bert, tmp_path / "missing", "mean", "softmax", None, TrainConfig())
+    recipe = recipe_of(tiny_bert, tmp_path / "missing", TrainConfig())
     with pytest.raises(InputError, match="poolings must be distinct ones of cls, mean"):
         ablate_pooling(recipe, tmp_path / "out", poolings)
 
@@ -332,7 +338,7 @@ def test_poolings_that_cannot_be_compared_are_refused_at_once(
 def test_seeds_that_are_none_are_refused_at_once(
     tiny_bert: Path, tmp_path: Path, seeds: Any
 ) -> None:
-    recipe = Recipe(tiny_bert, tmp_path / "missing", "mean", "softmax", None, TrainConfig())
+    recipe = recipe_of(tiny_bert, tmp_path / "missing", TrainConfig())
     with pytest.raises((InputError, InputTypeError), match="seed"):
         train_seeds(recipe, tmp_path / "out", seeds)
 
@@ -349,7 +355,7 @@ def test_an_unfinished_run_of_a_series_goes_on(
 ) -> None:
     data = write_nli(tmp_path / "pairs.jsonl", rows(8))
     config = TrainConfig(max_steps=6, batch_size=4, checkpoint_steps=2, device="cpu")
-    recipe = Recipe(tiny_bert, data, "mean", "softmax", None, config)
+    recipe = recipe_of(tiny_bert, data, config)
     with quick_runs():
         whole = train_seeds(recipe, tmp_path / "whole", [1, 2])
         step_end = Monitor.on_step_end

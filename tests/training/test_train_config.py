@@ -12,15 +12,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sbertkit import TrainConfig
 from sbertkit.errors import InputError, InputTypeError, SbertkitError
-from sbertkit.training import TrainConfig
-from sbertkit.training.config import PRECISIONS, SCHEDULES, warmup_steps
+from sbertkit.training.config import PRECISIONS, SCHEDULES
 from sbertkit.training.run import precision
 from sbertkit.training.run.precision import choose_precision
+from sbertkit.training.run.setup import warmup_steps
 
 WHOLE = ("batch_size", "accumulation", "max_steps", "max_tokens", "checkpoint_steps", "patience")
 OPTIONAL = ("learning_rate", "max_steps", "max_tokens", "checkpoint_steps", "patience")
-ABOVE_ZERO = ("epochs", "learning_rate", "temperature")
+ABOVE_ZERO = ("epochs", "learning_rate")
 FROM_ZERO = ("warmup", "weight_decay", "max_grad_norm")
 FLAGS = ("drop_overlap", "guard", "resume", "progress", "trust_remote_code")
 HOW_IT_RUNS = {"resume", "progress", "report_to", "device", "trust_remote_code"}
@@ -109,7 +110,7 @@ def test_something_else_than_a_number_is_a_wrong_type(name: str, value: Any) -> 
     assert isinstance(refusal(**{name: value}), InputTypeError)
 
 
-@pytest.mark.parametrize("name", ["epochs", "temperature", *FROM_ZERO])
+@pytest.mark.parametrize("name", ["epochs", *FROM_ZERO])
 def test_a_number_that_must_be_there_is_not_none(name: str) -> None:
     assert isinstance(refusal(**{name: None}), InputTypeError)
 
@@ -133,23 +134,6 @@ def test_a_choice_that_is_none_is_refused_with_the_choices(
     name: str, choices: tuple[str, ...], value: Any
 ) -> None:
     assert ", ".join(choices) in str(refusal(**{name: value}))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [(), [], None, "u", "u,v", ("u", "w"), ("u", "u"), ("U",), ("u", ""), ("u", None), ("u", [])],
-)
-def test_features_other_than_some_distinct_ones_are_refused(value: Any) -> None:
-    refusal(features=value)
-
-
-@pytest.mark.parametrize("value", [5, 1.5, True, object()])
-def test_features_that_are_no_names_at_all_are_a_wrong_type(value: Any) -> None:
-    assert isinstance(refusal(features=value), InputTypeError)
-
-
-def test_features_may_come_as_a_list() -> None:
-    assert tuple(config(features=["product", "u"]).features) == ("product", "u")
 
 
 @pytest.mark.parametrize(
@@ -203,10 +187,9 @@ def as_json(settings: TrainConfig) -> Any:
 
 
 def test_the_identity_is_json_without_what_changes_no_weight() -> None:
-    known = as_json(config(labels={0: "neutral", -5: "entailment"}, features=("v", "product")))
+    known = as_json(config(labels={0: "neutral", -5: "entailment"}))
     assert set(known) == {field.name for field in fields(TrainConfig)} - HOW_IT_RUNS
     assert known["labels"] == {"0": "neutral", "-5": "entailment"}
-    assert known["features"] == ["v", "product"]
     assert known["max_steps"] is None
 
 
@@ -227,7 +210,7 @@ def test_runs_that_differ_in_how_they_run_have_one_identity() -> None:
         *({"epochs": 2.0}, {"max_steps": 7}, {"batch_size": 8}, {"accumulation": 2}),
         *({"learning_rate": 1e-5}, {"schedule": "cosine"}, {"warmup": 5}, {"weight_decay": 0}),
         *({"max_grad_norm": 0}, {"precision": "bf16"}, {"seed": 2}, {"normalize": False}),
-        *({"max_tokens": 9}, {"features": ("u",)}, {"temperature": 0.1}, {"guard": False}),
+        *({"max_tokens": 9}, {"guard": False}),
         *({"labels": {0: "neutral"}}, {"drop_overlap": True}, {"checkpoint_steps": 3}),
         {"patience": 4},
     ],
@@ -252,10 +235,6 @@ def test_numbers_of_numpy_are_json_too() -> None:
 def test_labels_of_any_mapping_are_json_too() -> None:
     labels = MappingProxyType({0: "neutral"})
     assert as_json(config(labels=labels)) == as_json(config(labels={0: "neutral"}))
-
-
-def test_a_list_of_features_has_the_identity_of_a_tuple() -> None:
-    assert as_json(config(features=["u"])) == as_json(config(features=("u",)))
 
 
 # --- warm-up

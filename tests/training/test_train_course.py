@@ -12,11 +12,12 @@ import tiny_models
 import torch
 from training_cases import Job, Row, contents, quick_runs, rows, weights, write_dev, write_nli
 
+from sbertkit import TrainResult, classify_pairs
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, TrainingStopped
-from sbertkit.training import TrainResult, classify_pairs
-from sbertkit.training.classifier import read_head
 from sbertkit.training.dev_set import DevScore, DevSet
+from sbertkit.training.heads import read_head
+from sbertkit.training.objectives import Softmax
 from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.siamese import Siamese
 
@@ -180,14 +181,14 @@ def test_pairs_that_are_in_the_dev_set_are_counted_or_left_out(
     ]
     job = job._replace(dev=write_dev(tmp_path / "overlap.tsv", [*overlap, ("neutral", "q", "r")]))
     result = job.run()
-    assert (result.record["examples"], result.record["dropped_overlap"]) == (24, 0)
+    assert (result.record["examples"], result.record["overlapping"]) == (24, 0)
     (line,) = said(caplog)
     assert line.startswith("3 of 24 training pairs are in the dev set too (")
     assert line.endswith("leave them out with drop_overlap (--drop-overlap)")
     caplog.clear()
     job = job._replace(output=job.output.with_name("other"))
     result = job.run(drop_overlap=True)
-    assert (result.record["examples"], result.record["dropped_overlap"]) == (21, 3)
+    assert (result.record["examples"], result.record["overlapping"]) == (21, 3)
     assert [text.rsplit(":")[-1] for text in said(caplog)] == [" left out"]
     assert "Rows left out because they are in the dev set: 3" in (
         job.output / "README.md"
@@ -239,9 +240,8 @@ def test_a_loss_that_is_not_finite_ends_the_run(
     forward = Siamese.forward
     calls = iter(range(100))
 
-    def spoiled(self: Siamese, batch: dict[str, Any]) -> dict[str, Any]:
-        given = forward(self, batch)
-        return {**given, "loss": given["loss"] * (math.inf if next(calls) == 3 else 1.0)}
+    def spoiled(self: Siamese, batch: dict[str, Any]) -> torch.Tensor:
+        return forward(self, batch) * (math.inf if next(calls) == 3 else 1.0)
 
     monkeypatch.setattr(Siamese, "forward", spoiled)
     message, model = stopped(job, guard=guard)
@@ -353,27 +353,28 @@ def test_an_easy_task_is_learned_and_the_head_goes_on(
     again = job._replace(base=job.output, output=job.output.with_name("again"), pooling=None)
     with caplog.at_level(logging.INFO, logger="sbertkit"):
         second = again.run(max_steps=1, warmup=0.0, learning_rate=1e-12)
-    assert "going on with the classification head" in caplog.text
+    assert "continuing from the head" in caplog.text
     assert next(row["loss"] for row in second.log if "loss" in row) < 0.5
     kept, head = read_head(job.output), read_head(again.output)
     assert kept is not None
     assert head is not None
-    assert torch.allclose(kept.head.weight, head.head.weight, atol=1e-9)
+    weights_before, weights_after = (one.module.state_dict()["weight"] for one in (kept, head))
+    assert torch.allclose(weights_before, weights_after, atol=1e-9)
 
 
-def test_a_head_with_other_features_begins_anew(job: Job) -> None:
+def test_a_head_with_other_features_is_a_new_one(job: Job) -> None:
     job.run()
     other = job._replace(base=job.output, output=job.output.with_name("other"), pooling=None)
     features = ("u", "v", "abs_diff", "product")
     assert other.run(features=features).steps == 6
     head = read_head(other.output)
     assert head is not None
-    assert head.features == features
+    assert head.objective == Softmax(features)
     assert classify_pairs(other.output, [("a", "b")])[0].label in LABELS
     third = job._replace(base=job.output, output=job.output.with_name("third"), pooling=None)
     third = third._replace(objective="contrastive")
     third.run()
-    assert not (third.output / "classifier").exists()
+    assert not (third.output / "head").exists()
     with pytest.raises(InputError, match="no classification head"):
         classify_pairs(third.output, [("a", "b")])
 

@@ -55,7 +55,7 @@ def train(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], Trained]:
     write_output = runner.write_output
 
     def look(setup: Setup, *more: Any) -> None:
-        kept.append(Trained(setup.encoder, setup.encoder.encode(TEXTS)))
+        kept.append(Trained(setup.task.encoder, setup.task.encoder.encode(TEXTS)))
         write_output(setup, *more)
 
     def trained(job: Job) -> Trained:
@@ -134,7 +134,7 @@ def test_each_objective_trains_vectors_of_unit_length_and_others(
     assert trained.encoder.normalizes == normalize
     assert_loads_the_same(trained, job.output, plain)
     assert (job.output / "2_Normalize").is_dir() == normalize
-    assert (job.output / "classifier").is_dir() == (objective == "softmax")
+    assert (job.output / "head").is_dir() == (objective == "softmax")
 
 
 def test_layers_that_share_their_weights_are_trained_as_one(

@@ -28,6 +28,7 @@ from training_cases import (
     write_nli,
 )
 
+from sbertkit import TrainConfig, TrainResult, train_nli
 from sbertkit.data.nli import NliPair, NliSet, read_nli
 from sbertkit.encoder import Encoder
 from sbertkit.errors import (
@@ -37,7 +38,6 @@ from sbertkit.errors import (
     SbertkitError,
     StorageError,
 )
-from sbertkit.training import TrainConfig, TrainResult, train_nli
 from sbertkit.training.batches import Collator
 
 THREE: list[Row] = [
@@ -154,7 +154,7 @@ def test_the_model_holds_the_label_names_in_the_order_of_their_numbers(
     train(THREE, objective)
     assert record_of(output)["labels"] == LABELS
     if objective == "softmax":
-        assert tiny_models.read_json(output / "classifier" / "config.json")["labels"] == LABELS
+        assert tiny_models.read_json(output / "head" / "config.json")["labels"] == LABELS
 
 
 def test_pairs_without_a_gold_label_are_no_fourth_class(
@@ -328,8 +328,8 @@ def test_a_model_folder_has_all_that_it_should_and_no_pickle(
     assert names == {
         "1_Pooling/config.json",
         "README.md",
-        "classifier/config.json",
-        "classifier/model.safetensors",
+        "head/config.json",
+        "head/model.safetensors",
         "config.json",
         "config_sentence_transformers.json",
         "curves.svg",

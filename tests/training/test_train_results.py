@@ -10,22 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sbertkit import Quality, TrainConfig, TrainResult
 from sbertkit.data.nli import NliPair, NliSet
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.metrics import Interval
-from sbertkit.training import Quality, TrainConfig, TrainResult
 from sbertkit.training.dev_set import DevScore
-from sbertkit.training.nli import prepare
+from sbertkit.training.nli import nli_recipe
+from sbertkit.training.objectives import Contrastive, Softmax
+from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.guard import Reading
 from sbertkit.training.run.lineage import identity_of
-from sbertkit.training.sweeps import Recipe, Spread, spread, train_seeds
+from sbertkit.training.sweeps import Spread, spread, train_seeds
 
 SCORE = DevScore(0.5, Interval(0.4, 0.6, 0.95))
 READING = Reading(0.3, -2.5, 90.0, {"entailment": 0.8, "contradiction": 0.4}, {"entailment": 0.1})
 BEFORE = Quality.of(SCORE, READING)
 AFTER = replace(BEFORE, spearman=0.75, interval=None)
 LOG = ({"step": 1, "loss": 1.5}, {"step": 2, "loss": None, "dev_spearman": 0.75})
-CONFIG = TrainConfig(features=("u", "v"), max_steps=2, seed=3, precision="fp32")
+CONFIG = TrainConfig(max_steps=2, seed=3, precision="fp32")
+OBJECTIVE = Softmax(features=("u", "v"))
 DATA = NliSet((NliPair("a", "b", 0), NliPair("a", "c", 2)), ())
 
 
@@ -36,7 +39,7 @@ def record_of(config: TrainConfig = CONFIG) -> dict[str, Any]:
         "objective": "softmax",
         "data": [],
         "dev": None,
-        "settings": {**config.identity(), "precision": "fp32"},
+        "settings": {**config.identity(), **OBJECTIVE.options, "precision": "fp32"},
         "steps": 2,
         "before": BEFORE.to_dict(),
         "after": AFTER.to_dict(),
@@ -198,17 +201,19 @@ def test_one_run_has_no_deviation_and_an_undefined_score_no_mean() -> None:
 
 
 def recipe(base: Path | str = "some/base", **changes: Any) -> Recipe:
-    made = Recipe(base, DATA, "mean", "softmax", None, replace(CONFIG, resume=True, device="cpu"))
-    return replace(made, **changes)
+    given: dict[str, Any] = {
+        "data": DATA,
+        "pooling": "mean",
+        "objective": OBJECTIVE,
+        "dev": None,
+        "config": replace(CONFIG, resume=True, device="cpu"),
+    }
+    return nli_recipe(base, **{**given, **changes})
 
 
 def finished(base: Path, folder: Path) -> Path:
     """What a run of the recipe leaves, with the identity that it has."""
-    made = recipe(base)
-    prepared = prepare(
-        base, DATA, pooling="mean", objective="softmax", dev=None, config=made.config
-    )
-    identity = identity_of(prepared.encoder, prepared.task, prepared.config)
+    identity = identity_of(recipe(base).load())
     settings = identity.pop("settings")
     return write(folder, {**record_of(), "identity": identity, "settings": settings})
 
@@ -247,8 +252,8 @@ def test_a_finished_run_of_a_series_is_kept(tiny_bert: Path, tmp_path: Path) -> 
     [
         *({"epochs": 2.0}, {"max_steps": 7}, {"batch_size": 8}, {"accumulation": 2}),
         *({"learning_rate": 1e-5}, {"schedule": "cosine"}, {"warmup": 5}, {"weight_decay": 0}),
-        *({"max_grad_norm": 0}, {"normalize": True}, {"max_tokens": 9}, {"features": ("u",)}),
-        *({"temperature": 0.1}, {"labels": {0: "neutral"}}, {"precision": "bf16"}),
+        *({"max_grad_norm": 0}, {"normalize": True}, {"max_tokens": 9}),
+        *({"labels": {0: "neutral"}}, {"precision": "bf16"}),
         *({"checkpoint_steps": 3}, {"guard": False}),
     ],
 )
@@ -264,7 +269,10 @@ def test_a_finished_run_of_other_settings_is_refused(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"objective": "contrastive"}, 'objective was "softmax", is "contrastive"'),
+        ({"objective": Contrastive()}, 'objective was "softmax", is "contrastive"'),
+        ({"objective": Contrastive()}, "temperature was null, is 0.05"),
+        ({"objective": Softmax(("u", "v", "product"))}, r'features was \["u", "v"\], is \["u"'),
+        ({"objective": Softmax(("u", "product"))}, 'features 2 was "v", is "product"'),
         ({"pooling": "cls"}, 'pooling was "mean", is "cls"'),
         ({"data": NliSet(DATA.pairs[:1], ())}, "data 1.sha256 was"),
     ],

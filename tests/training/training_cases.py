@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sbertkit.training import TrainConfig, TrainResult, train_nli
+from sbertkit import TrainConfig, TrainResult, train_nli
+from sbertkit.settings import settings_of
+from sbertkit.training.objectives import OBJECTIVES
 
 SAME = 1e-5
 """Largest difference of any number of vectors that count as the same."""
@@ -37,15 +39,18 @@ class Job(NamedTuple):
     settings: Mapping[str, Any] = {}
 
     def run(self, **more: Any) -> TrainResult:
-        """The run itself; `more` settings go before those of the job."""
+        """The run itself; `more` settings and options go before those of the job."""
+        settings = {**QUICK, **self.settings, **more}
+        kind = OBJECTIVES[self.objective]
+        options = {name: settings.pop(name) for name in settings_of(kind) if name in settings}
         return train_nli(
             self.base,
             self.data,
             self.output,
             pooling=self.pooling,
-            objective=self.objective,
+            objective=kind(**options),
             dev=self.dev,
-            config=TrainConfig(**{**QUICK, **self.settings, **more}),
+            config=TrainConfig(**settings),
         )
 
     @property

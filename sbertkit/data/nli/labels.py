@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from sbertkit.arguments import whole_number
 from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError
 
 logger = logging.getLogger(__name__)
-
-NLI_LABELS = ("entailment", "neutral", "contradiction")
-"""The names of the labels in the order of their indices."""
 
 NO_GOLD = -1
 """What `LabelReader` gives for a row without agreement on its label."""

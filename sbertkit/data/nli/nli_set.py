@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sbertkit.data.nli.labels import NLI_LABELS
+from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.data.text import has_surrogates, is_blank, printable
 from sbertkit.errors import InputError, InputTypeError
 

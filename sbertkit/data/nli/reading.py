@@ -10,7 +10,6 @@ from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.nli.labels import (
-    NLI_LABELS,
     NO_GOLD,
     LabelReader,
     UnknownLabelError,
@@ -19,6 +18,7 @@ from sbertkit.data.nli.labels import (
 )
 from sbertkit.data.nli.nli_set import Duplicates, NliPair, NliSet, NliSource, find_duplicates
 from sbertkit.data.nli.sources import Source, find_sources
+from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.data.splits import (
     ALL_SPLITS,
     SPLIT_COLUMNS,

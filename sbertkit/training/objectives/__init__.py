@@ -1,22 +1,31 @@
-"""What training optimizes; each objective is one module with its formula and source."""
+"""What training optimizes; each objective is one module with its options, formula and source."""
 
 from sbertkit.errors import InputError
-from sbertkit.training.objectives import contrastive, softmax
-from sbertkit.training.objectives.base import Objective, ObjectiveKind
+from sbertkit.training.objectives.base import Objective
 from sbertkit.training.objectives.contrastive import Contrastive
 from sbertkit.training.objectives.softmax import Softmax
 
-__all__ = ["OBJECTIVES", "Contrastive", "Objective", "ObjectiveKind", "Softmax", "objective_kind"]
+__all__ = [
+    "DEFAULT_OBJECTIVE",
+    "OBJECTIVES",
+    "Contrastive",
+    "Objective",
+    "Softmax",
+    "find_objective",
+]
 
-OBJECTIVES = {kind.name: kind for kind in (softmax.KIND, contrastive.KIND)}
+DEFAULT_OBJECTIVE = Contrastive.name
+OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in (Contrastive, Softmax)}
 
 
-def objective_kind(name: str) -> ObjectiveKind:
-    """The objective of that name.
+def find_objective(objective: str | Objective) -> Objective:
+    """The objective itself; one given by name has the default options.
 
     Raises:
-        InputError: There is none.
+        InputError: There is none of that name.
     """
-    if not isinstance(name, str) or name not in OBJECTIVES:
-        raise InputError(f"objective must be one of {', '.join(OBJECTIVES)}, not {name!r}")
-    return OBJECTIVES[name]
+    if isinstance(objective, Objective):
+        return objective
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
+        raise InputError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
+    return OBJECTIVES[objective]()

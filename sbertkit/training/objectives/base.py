@@ -1,30 +1,77 @@
-"""What the trainer asks of an objective."""
+"""What a run asks of an objective."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor
-
-from sbertkit.data.nli import NliSet
+from sbertkit.settings import check_settings
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.examples import Examples, Int64, TextTable
+from sbertkit.training.data_forms import DataForm, TrainingData
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from sbertkit.training.examples import Examples, Int64, TextTable
 
 
-class Objective(Protocol):
-    """An `nn.Module` that gives the loss of a batch, and knows what examples it trains on."""
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What training optimizes; its options are the fields of a subclass, each made by `setting`.
 
-    def examples(self, data: NliSet, table: TextTable) -> Examples:
+    A new objective is a module with a subclass and an entry of `OBJECTIVES`: command line, model
+    card and saved records read all else from here. The command line loads the module for its help,
+    so that numpy and torch are imported in the methods that compute.
+
+    Attributes:
+        name: As users write it.
+        data_form: What it is trained on.
+        normalize: Whether it is best trained on vectors of unit length.
+        learning_rate: Peak learning rate that suits it.
+        summary: What happened to the sentences in training, for the model card.
+    """
+
+    name: ClassVar[str]
+    data_form: ClassVar[DataForm]
+    normalize: ClassVar[bool]
+    learning_rate: ClassVar[float]
+    summary: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options as JSON can hold them."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
+
+    def with_defaults(self, config: TrainConfig) -> TrainConfig:
+        """The settings with this objective's own where they were left to it."""
+        rate, normalize = config.learning_rate, config.normalize
+        return replace(
+            config,
+            learning_rate=self.learning_rate if rate is None else rate,
+            normalize=self.normalize if normalize is None else normalize,
+        )
+
+    def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """The rows to train on, whose texts get numbers in the table.
 
         Raises:
             InputError: The data has nothing that this objective can use.
         """
-        ...
+        raise NotImplementedError
+
+    def check_batches(self, examples: "Examples", batches: Iterable[Sequence[int]]) -> None:
+        """Nothing, if batches of those rows teach anything; a warning where only some do.
+
+        Raises:
+            InputError: None does.
+        """
 
     def collate(
-        self, examples: Examples, rows: Sequence[int], columns: Int64, texts: Int64
-    ) -> dict[str, Tensor]:
+        self, examples: "Examples", rows: Sequence[int], columns: "Int64", texts: "Int64"
+    ) -> "dict[str, Tensor]":
         """What a batch needs beside its vectors.
 
         Args:
@@ -33,49 +80,20 @@ class Objective(Protocol):
             columns: Which vector each row's texts have, (B, columns).
             texts: The number of the text of each vector, (N,).
         """
-        ...
+        return {}
 
-    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
-        """Nothing, if batches of those rows teach anything; a warning where only some do.
+    def make_head(self, dim: int) -> "nn.Module":
+        """A new head for vectors of a size; one with weights is trained and saved, too."""
+        from torch import nn
 
-        Raises:
-            InputError: None does.
-        """
-        ...
+        return nn.Identity()
 
-    def loss(self, vectors: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    def loss(self, vectors: "Tensor", batch: "Mapping[str, Tensor]", head: "nn.Module") -> "Tensor":
         """The mean loss of a batch, a number.
 
         Args:
             vectors: Text vectors in float32, (N, dim).
             batch: ``columns`` (B, columns) and what `collate` gave.
+            head: What `make_head` gave, in training.
         """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectiveKind:
-    """An objective by name.
-
-    Attributes:
-        name: As users write it.
-        build: Makes it for vectors of a size, with a new head where it has one.
-        normalize: Whether it is best trained on vectors of unit length.
-        learning_rate: Peak learning rate that suits it.
-        unit: What one of its examples is called.
-    """
-
-    name: str
-    build: Callable[[int, TrainConfig], Objective]
-    normalize: bool
-    learning_rate: float
-    unit: str
-
-    def settle(self, config: TrainConfig) -> TrainConfig:
-        """The settings with this objective's own where they were left to it."""
-        rate, normalize = config.learning_rate, config.normalize
-        return replace(
-            config,
-            learning_rate=self.learning_rate if rate is None else rate,
-            normalize=self.normalize if normalize is None else normalize,
-        )
+        raise NotImplementedError

@@ -1,78 +1,89 @@
 """Sentence-BERT's classification objective."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import torch
-from torch import Tensor, nn
-
-from sbertkit.data.nli import NLI_LABELS, NliSet
 from sbertkit.errors import InputError
-from sbertkit.training.examples import Examples, Int64, TextTable
-from sbertkit.training.objectives.base import ObjectiveKind
+from sbertkit.settings import setting
+from sbertkit.training.data_forms import NLI, DataForm, TrainingData
+from sbertkit.training.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from sbertkit.training.examples import Examples, Int64, TextTable
+
+FEATURES = ("u", "v", "abs_diff", "product")
 
 
-class Softmax(nn.Module):
+@dataclass(frozen=True, slots=True)
+class Softmax(Objective):
     """Cross-entropy of a linear layer over features of both vectors of a labelled pair.
 
     For a pair with vectors u, v and class y: ``-log softmax(W [u; v; |u - v|] + b)[y]``, with
     |u - v| element by element. The features may also have the product u * v, or lack parts.
 
     Source: Reimers & Gurevych 2019, Sentence-BERT, section 3 (classification objective function)
-        and table 6 for the features.
-
-    Args:
-        dim: Size of a vector.
-        features: Parts of what the layer sees, in order: ``u``, ``v``, ``abs_diff``, ``product``.
+        and table 6 for the features; section 3.1 for the learning rate.
     """
 
-    def __init__(self, dim: int, features: Sequence[str]) -> None:
-        super().__init__()
-        self.dim = dim
-        self.features = tuple(features)
-        self.head = nn.Linear(len(self.features) * dim, len(NLI_LABELS))
+    features: tuple[str, ...] = setting(
+        ("u", "v", "abs_diff"),
+        f"What the head sees of both vectors, in order: of {','.join(FEATURES)}.",
+        choices=FEATURES,
+    )
 
-    def examples(self, data: NliSet, table: TextTable) -> Examples:
-        """One row a pair: premise, hypothesis; its label is the target.
+    name: ClassVar[str] = "softmax"
+    data_form: ClassVar[DataForm] = NLI
+    normalize: ClassVar[bool] = False
+    learning_rate: ClassVar[float] = 2e-5
+    summary: ClassVar[str] = (
+        "a head on top of the vectors of two sentences learned to name their label"
+    )
+
+    def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
+        """One row per pair: premise, hypothesis; its label is the target.
 
         Raises:
             InputError: No pair.
         """
-        if not data.pairs:
+        import numpy as np
+
+        from sbertkit.training.examples import Examples
+
+        if not data.rows:
             raise InputError("the objective softmax needs labelled pairs, found none; add data")
-        premises = table.numbers(pair.premise for pair in data.pairs)
-        hypotheses = table.numbers(pair.hypothesis for pair in data.pairs)
-        texts = np.array([premises, hypotheses], dtype=np.int64).T
-        targets = np.array([pair.label for pair in data.pairs], dtype=np.int64)
-        return Examples(texts, targets, texts[:, 0])
+        sides = [table.numbers(row[side] for row in data.rows) for side in range(2)]
+        texts = np.array(sides, dtype=np.int64).T
+        return Examples(texts, np.array(data.label_numbers, dtype=np.int64), texts[:, 0])
 
     def collate(
-        self, examples: Examples, rows: Sequence[int], columns: Int64, texts: Int64
-    ) -> dict[str, Tensor]:
+        self, examples: "Examples", rows: Sequence[int], columns: "Int64", texts: "Int64"
+    ) -> "dict[str, Tensor]":
         """The classes, (B,)."""
+        import torch
+
         return {"targets": torch.from_numpy(examples.targets[rows])}
 
-    def check_batches(self, examples: Examples, batches: Iterable[Sequence[int]]) -> None:
-        """Nothing: each labelled pair teaches by itself."""
+    def make_head(self, dim: int) -> "nn.Linear":
+        """The layer with W and b, for vectors of a size."""
+        from torch import nn
 
-    def logits(self, u: Tensor, v: Tensor) -> Tensor:
-        """Scores of the classes, (B, 3), for the vectors of both sides, (B, dim) each."""
+        return nn.Linear(len(self.features) * dim, len(self.data_form.labels))
+
+    def logits(self, u: "Tensor", v: "Tensor", head: "nn.Module") -> "Tensor":
+        """Scores of the classes, (B, classes), for the vectors of both sides, (B, dim) each."""
+        import torch
+
         parts = {"u": u, "v": v, "abs_diff": (u - v).abs(), "product": u * v}
-        result: Tensor = self.head(torch.cat([parts[name] for name in self.features], dim=1))
-        return result
+        scores: Tensor = head(torch.cat([parts[name] for name in self.features], dim=1))
+        return scores
 
-    def loss(self, vectors: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    def loss(self, vectors: "Tensor", batch: "Mapping[str, Tensor]", head: "nn.Module") -> "Tensor":
         """The mean cross-entropy."""
-        columns = batch["columns"]
-        logits = self.logits(vectors[columns[:, 0]], vectors[columns[:, 1]])
-        return nn.functional.cross_entropy(logits, batch["targets"])
+        from torch.nn import functional
 
-
-KIND = ObjectiveKind(
-    "softmax",
-    lambda dim, config: Softmax(dim, config.features),
-    normalize=False,
-    learning_rate=2e-5,
-    unit="labelled pairs",
-)
-"""The rate is Sentence-BERT's (Reimers & Gurevych 2019, section 3.1)."""
+        first, second = batch["columns"].T
+        logits = self.logits(vectors[first], vectors[second], head)
+        return functional.cross_entropy(logits, batch["targets"])

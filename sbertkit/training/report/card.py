@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sbertkit.formatting import UNDEFINED, percent
+from sbertkit.training.objectives import OBJECTIVES
 from sbertkit.training.report.markdown import (
     base_name,
     code,
@@ -18,13 +19,7 @@ from sbertkit.training.report.markdown import (
 
 _TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction", "sbertkit")
 
-_OBJECTIVES = {
-    "softmax": "a head on top of the vectors of two sentences learned to name their label",
-    "contrastive": "a sentence was drawn to the one that follows from it and pushed away from the "
-    "others of its batch and from the one that contradicts it",
-}
-
-_STATED = ("objective", "features", "temperature", "labels", "pooling", "normalized", "max_tokens")
+_STATED = ("objective", "labels", "pooling", "normalized", "max_tokens")
 
 _READINGS = (
     ("Mean cosine of random pairs", "random_cosine", 3),
@@ -60,7 +55,7 @@ _ISOTROPY = """\
   cone.
 - Uniformity: the log of the mean Gaussian potential of two texts; the lower, the more even.
 - Effective rank: about how many directions the vectors spread over, at most their dimension.
-- Mean cosine of a label: how alike the two sentences of its pairs are; it should fall from
+- Mean cosine of a label: how similar the two sentences of its pairs are; it should fall from
   entailment over neutral to contradiction."""
 
 _LIMITS = """\
@@ -120,7 +115,7 @@ def _shown_base(record: Mapping[str, Any]) -> object:
 def _summary(record: Mapping[str, Any]) -> str:
     objective = record.get("objective")
     unit = " of length 1" if record.get("normalized") else ""
-    how = f": {_OBJECTIVES[objective]}" if objective in _OBJECTIVES else ""
+    how = f": {OBJECTIVES[objective].summary}" if objective in OBJECTIVES else ""
     text = (
         f"It turns a text into a vector of {number(record.get('dim'))} numbers{unit}; texts of "
         f"similar meaning get vectors of a high cosine. sbertkit trained it from "
@@ -135,7 +130,7 @@ def _summary(record: Mapping[str, Any]) -> str:
 def _use(record: Mapping[str, Any]) -> str:
     parts = [_SBERTKIT, "or, with the same vectors, in sentence-transformers:"]
     parts.append(_SENTENCE_TRANSFORMERS)
-    if record.get("features") is not None:
+    if record.get("head"):
         labels = listed(record.get("labels"))
         parts += [f"The head it was trained with names the label of a pair ({labels}):", _CLASSIFY]
     return "\n\n".join(parts)
@@ -152,9 +147,9 @@ def _data(record: Mapping[str, Any]) -> str:
     ]
     counts = [(code(label), number(count)) for label, count in _items(record, "counts")]
     examples = f"Examples trained on, pairs or triplets: {number(record.get('examples'))}."
-    if record.get("dropped_overlap"):
-        dropped = number(record["dropped_overlap"])
-        examples += f" Rows left out because they are in the dev set: {dropped}."
+    if record.get("overlapping"):
+        overlapping = number(record["overlapping"])
+        examples += f" Rows left out because they are in the dev set: {overlapping}."
     for reason, count in _items(record, "left_out"):
         examples += f" Rows left out, {prose(reason)}: {number(count)}."
     parts = [table(("file", "rows", "skipped", "SHA-256"), files), table(("label", "rows"), counts)]
@@ -223,7 +218,7 @@ def _limits(record: Mapping[str, Any]) -> str:
     limit = record.get("max_tokens")
     tokens = "No token limit is set: very long texts take much memory and were not measured."
     if limit is not None:
-        tokens = f"Longer texts are cut after {number(limit)} tokens; the rest counts for nothing."
+        tokens = f"Longer texts are truncated to {number(limit)} tokens; the rest does not count."
     return _LIMITS.format(tokens=tokens)
 
 

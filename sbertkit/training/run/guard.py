@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from sbertkit.data.nli import NLI_LABELS, NliPair
 from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError
 from sbertkit.metrics import effective_rank, mean_random_cosine, row_cosines, uniformity
 from sbertkit.schema import Count
+from sbertkit.training.data_forms import TrainingData
 
 COLLAPSE_BOUND = 0.9
 """Mean cosine of random pairs above which a space counts as collapsing while it rises, or when it
@@ -52,25 +53,27 @@ class Reading:
 
 
 class Probe:
-    """Fixed pairs whose vectors are looked at from time to time.
+    """Fixed pairs of texts whose vectors are read from time to time.
 
     Args:
-        pairs: Labelled pairs to draw from.
-        per_label: How many of each label.
+        data: Rows to draw from, of which the first two texts are taken.
+        per_label: Rows of each label.
         seed: Seed of the draw.
     """
 
-    def __init__(self, pairs: Sequence[NliPair], per_label: int, seed: int) -> None:
+    def __init__(self, data: TrainingData, per_label: int, seed: int) -> None:
         random = np.random.default_rng(seed)
-        labels = np.array([pair.label for pair in pairs])
+        labels = np.array(data.label_numbers)
         chosen: list[int] = []
-        for label in range(len(NLI_LABELS)):
+        for label in range(max(1, len(data.form.labels))):
             rows = np.flatnonzero(labels == label)
             chosen += random.permutation(rows)[:per_label].tolist()
+        self._names = data.form.labels
         self._labels = labels[chosen]
         numbers: dict[str, int] = {}
+        pairs = (data.rows[row][:2] for row in chosen)
         self._sides = np.array(
-            [[numbers.setdefault(text, len(numbers)) for text in pairs[row][:2]] for row in chosen],
+            [[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs],
             dtype=np.intp,
         ).reshape(-1, 2)
         self._texts = list(numbers)
@@ -82,7 +85,7 @@ class Probe:
             return None
         cosines = row_cosines(vectors, self._sides[:, 0], self._sides[:, 1])
         means, errors = {}, {}
-        for label, name in enumerate(NLI_LABELS):
+        for label, name in enumerate(self._names):
             part = cosines[self._labels == label]
             if len(part):
                 means[name] = float(part.mean())
@@ -94,8 +97,6 @@ class Probe:
 
 
 def _vectors(encoder: Encoder, texts: list[str]) -> npt.NDArray[np.float32] | None:
-    from sbertkit.errors import InputError
-
     try:
         return encoder.encode(texts)
     except InputError:  # not finite
@@ -108,12 +109,14 @@ class Guard:
 
     Attributes:
         first: The reading before training.
+        labels: Names of the labels of the data, the one of the most similar pairs first.
         doubts: Judgements in a row that found the same fault; at the second the run is stopped.
         last_cosine: Random-pair cosine of the reading before.
         fault: The fault that the last reading showed, if any.
     """
 
     first: Reading
+    labels: tuple[str, ...] = ()
     doubts: Count = 0
     last_cosine: float = field(default=-1.0)
     fault: str | None = None
@@ -127,7 +130,7 @@ class Guard:
         """
         if reading is None:
             return NOT_FINITE
-        found = self._collapse(reading) or (wrong_order(reading) if settled else None)
+        found = self._collapse(reading) or (wrong_order(reading, self.labels) if settled else None)
         self.last_cosine = -1.0 if reading.random_cosine is None else reading.random_cosine
         kind = None if found is None else found.split(":")[0]
         self.doubts = (
@@ -163,22 +166,22 @@ class Guard:
         )
 
 
-def wrong_order(reading: Reading) -> str | None:
-    """What is wrong when entailed pairs are surely less alike than others, else None.
+def wrong_order(reading: Reading, labels: Sequence[str]) -> str | None:
+    """What is wrong when pairs of the first label are surely less similar than others, else None.
 
-    Surely: by more than four standard errors of the difference. Neutral and contradicting pairs
-    are not told apart by a cosine in every healthy space, so that their order does not count.
+    Surely: by more than four standard errors of the difference. The order of the other labels does
+    not count: not every healthy space tells contradicting from neutral pairs by a cosine.
     """
     means, errors = reading.label_cosines, reading.label_errors
-    for other in ("neutral", "contradiction"):
-        if not {"entailment", other} <= errors.keys():
+    for other in labels[1:]:
+        if not {labels[0], other} <= errors.keys():
             continue
-        gap = means[other] - means["entailment"]
-        if gap > _SURE * math.hypot(errors["entailment"], errors[other]):
-            shown = ", ".join(f"{name} {means[name]:.3f}" for name in NLI_LABELS if name in means)
+        gap = means[other] - means[labels[0]]
+        if gap > _SURE * math.hypot(errors[labels[0]], errors[other]):
+            shown = ", ".join(f"{name} {means[name]:.3f}" for name in labels if name in means)
             return (
-                "label order: the mean cosine should fall from entailment over neutral to "
-                f"contradiction, found {shown}; the labels are probably swapped: check the data, "
-                "or --labels where they are numbers"
+                f"label order: pairs labelled {labels[0]} should have the highest mean cosine, "
+                f"found {shown}; the labels are probably swapped: check the data, or --labels "
+                "where they are numbers"
             )
     return None

@@ -3,51 +3,49 @@
 import hashlib
 import platform
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from sbertkit.encoder import Encoder
 from sbertkit.encoder.saving import lineage_name
-from sbertkit.training.config import TrainConfig
-from sbertkit.training.objectives import Softmax
+from sbertkit.training.data_forms import TrainingData
+from sbertkit.training.recipe import Task
 from sbertkit.training.results import Quality
 from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.precision import choose_precision
-from sbertkit.training.run.setup import Setup, Task
+from sbertkit.training.run.setup import Setup
 
 
-def identity_of(encoder: Encoder, task: Task, config: TrainConfig) -> dict[str, Any]:
-    """What decides the weights: a resumed run must share it with its beginning.
-
-    Args:
-        encoder: The base, not trained yet.
-        task: What is trained.
-        config: All settings, with nothing left to the objective.
-    """
+def identity_of(task: Task) -> dict[str, Any]:
+    """What decides the weights of a task before training: a resumed run must share it."""
+    encoder, config = task.encoder, task.config
     device = next(encoder.torch.network.parameters()).device
     return {
         "base": encoder.fingerprint,
         "pooling": encoder.pooling,
-        "objective": task.kind.name,
-        "data": _data(task),
+        "objective": task.objective.name,
+        "data": _data(task.data),
         "dev": None if task.dev is None else task.dev.sha256,
-        "settings": {**config.identity(), "precision": choose_precision(config.precision, device)},
+        "settings": {
+            **config.identity(),
+            **task.objective.options,
+            "precision": choose_precision(config.precision, device),
+        },
         "device": device.type,
     }
 
 
-def _data(task: Task) -> list[dict[str, str]]:
-    """Hashes of the files, or of the pairs themselves where they are not those of the files."""
-    data = task.data
+def _data(data: TrainingData) -> list[dict[str, str]]:
+    """Hashes of the files, or of the rows themselves where they are not those of the files."""
     read = sum(source.rows for source in data.sources)
-    if data.sources and read == len(data.pairs) + task.dropped:
+    if data.sources and read == len(data.rows) + data.overlapping:
         return [
             {"file": Path(source.source).name, "sha256": source.sha256} for source in data.sources
         ]
-    digest = hashlib.sha256(repr([tuple(pair) for pair in data.pairs]).encode())
+    digest = hashlib.sha256(repr([tuple(row) for row in data.rows]).encode())
     return [{"sha256": digest.hexdigest()}]
 
 
@@ -71,34 +69,24 @@ def record_of(
         before: The base.
         after: The trained encoder.
     """
-    task, encoder, progress = setup.task, setup.encoder, monitor.progress
+    task, progress = setup.task, monitor.progress
+    encoder, data, dev = task.encoder, task.data, task.dev
     base = encoder.options.model
-    dev = task.dev
-    head = isinstance(task.objective, Softmax)
-    contrastive = task.kind.name == "contrastive"
     return {
         "base": lineage_name(base),
         "base_model": None if Path(base).exists() else base,
         "pooling": encoder.pooling,
         "normalized": encoder.normalizes,
-        "objective": task.kind.name,
-        "labels": list(task.data.labels),
-        "features": list(setup.config.features) if head else None,
-        "temperature": setup.config.temperature if contrastive else None,
+        "objective": task.objective.name,
+        "head": bool(task.head.state_dict()),
+        "labels": list(data.form.labels),
         "data": [
-            {
-                "source": lineage_name(source.source),
-                "sha256": source.sha256,
-                "rows": source.rows,
-                "skipped": source.skipped,
-                "other_splits": source.other_splits,
-            }
-            for source in task.data.sources
+            {**asdict(source), "source": lineage_name(source.source)} for source in data.sources
         ],
-        "counts": task.data.counts,
+        "counts": data.counts,
         "examples": len(setup.examples),
         "left_out": dict(setup.examples.left_out),
-        "dropped_overlap": task.dropped,
+        "overlapping": data.overlapping,
         "dev": None
         if dev is None
         else {

@@ -3,12 +3,11 @@
 import shutil
 from pathlib import Path
 
-from torch import nn
-
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.saving import MODEL_MARKER, write_model_files
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
-from sbertkit.training.classifier import read_head, write_head
+from sbertkit.training.heads import read_head, write_head
+from sbertkit.training.recipe import Task
 from sbertkit.training.report.card import model_card
 from sbertkit.training.report.curves import draw_curves
 from sbertkit.training.results import TrainResult
@@ -19,24 +18,25 @@ from sbertkit.training.run.setup import Setup
 
 def write_model(setup: Setup, folder: Path) -> None:
     """Writes encoder and head as they are now into an empty folder."""
-    setup.encoder.torch.weights_changed()
+    task = setup.task
+    task.encoder.torch.weights_changed()
     write_model_files(
-        setup.encoder.torch,
+        task.encoder.torch,
         folder,
-        lineage={"objective": setup.task.kind.name, "unfinished": True},
-        add=lambda place: write_head(setup.task.objective, place),
+        lineage={"objective": task.objective.name, "unfinished": True},
+        add=lambda place: _write_head(task, place),
     )
 
 
 def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
-    trusted = setup.config.trust_remote_code
-    loaded = Encoder.load(folder, device="cpu", trust_remote_code=trusted)
-    setup.encoder.torch.network.load_state_dict(loaded.torch.network.state_dict())
-    setup.encoder.torch.weights_changed()
+    task = setup.task
+    loaded = Encoder.load(folder, device="cpu", trust_remote_code=task.config.trust_remote_code)
+    task.encoder.torch.network.load_state_dict(loaded.torch.network.state_dict())
+    task.encoder.torch.weights_changed()
     head = read_head(folder)
-    if head is not None and isinstance(setup.task.objective, nn.Module):
-        setup.task.objective.load_state_dict(head.state_dict())
+    if head is not None:
+        task.head.load_state_dict(head.module.state_dict())
 
 
 def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
@@ -48,7 +48,7 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
     """
 
     def add(place: Path) -> None:
-        write_head(setup.task.objective, place)
+        _write_head(setup.task, place)
         (place / "README.md").write_text(model_card(result.record), encoding="utf-8")
         (place / "curves.svg").write_text(draw_curves(result.log), encoding="utf-8")
         shutil.copyfile(folder.log, place / LOG_FILE)
@@ -61,4 +61,8 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
             folder.output, replace=False, last=MODEL_MARKER, beside=(folder.work.name,)
         ) as staged,
     ):
-        write_model_files(setup.encoder.torch, staged, lineage=result.record, add=add)
+        write_model_files(setup.task.encoder.torch, staged, lineage=result.record, add=add)
+
+
+def _write_head(task: Task, place: Path) -> None:
+    write_head(task.head, task.objective, task.encoder.dim, place)

@@ -1,6 +1,7 @@
 """One training run from a loaded encoder to a saved one: what every objective has in common."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,19 +15,20 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, TrainingStopped
 from sbertkit.progress import track
 from sbertkit.training.batches import Collator
-from sbertkit.training.config import TrainConfig
+from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
 from sbertkit.training.run.checkpoint_state import read_state
 from sbertkit.training.run.checkpoints import Checkpoint
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.global_state import own_surroundings
 from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
 from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
 from sbertkit.training.run.monitor import Monitor, Watched
-from sbertkit.training.run.setup import Setup, Task, set_up, trainer_arguments
-from sbertkit.training.run.siamese import siamese_model
+from sbertkit.training.run.setup import Setup, set_up, trainer_arguments
+from sbertkit.training.run.siamese import Siamese
 from sbertkit.training.run.trainer import SiameseTrainer
 
 logger = logging.getLogger(__name__)
@@ -35,39 +37,42 @@ _PROBE_PAIRS = 48
 _PROBE_PAIRS_BEFORE_AND_AFTER = 320
 
 
-def run_training(
-    encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig
-) -> TrainResult:
-    """Trains the encoder in place, and writes it to the folder's output.
+def train(recipe: Recipe, output: str | os.PathLike[str]) -> TrainResult:
+    """Trains by a recipe, and writes the model to a new folder.
 
     Raises:
-        InputError: Data or settings are refused.
+        InputError: Data, base, output or settings are refused; nothing is written then.
         MissingDependency: A tracker is not installed.
         TrainingStopped: The guard ended the run.
         StorageError: The disk is full or the like.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
-    _check_trackers(config.report_to)
-    with _each_said_once():
-        return _run(encoder, task, folder, config)
+    folder = RunFolder(output, main=launch().is_main)
+    with own_surroundings(), folder.held():
+        folder.check(resume=recipe.config.resume)
+        task = recipe.load()
+        _check_trackers(task.config.report_to)
+        with _each_logged_once():
+            return _run(task, folder)
 
 
-def _run(encoder: Encoder, task: Task, folder: RunFolder, config: TrainConfig) -> TrainResult:
-    setup = set_up(encoder, task, config)
-    before = _quality(setup)
-    _check_start(before.reading, encoder)
-    if config.guard and (fault := wrong_order(before.reading)) is not None:
+def _run(task: Task, folder: RunFolder) -> TrainResult:
+    setup, config = set_up(task), task.config
+    before = _quality(task)
+    _check_start(before.reading, task.encoder)
+    labels = task.data.form.labels
+    if config.guard and (fault := wrong_order(before.reading, labels)) is not None:
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
             "from premises by a word or so, switch the guard off (--no-guard)"
         )
-    identity = identity_of(encoder, task, config)
+    identity = identity_of(task)
     checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
         monitor, log = _train(setup, folder, checkpoint)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
-        after = _quality(setup)
+        after = _quality(task)
         # A fault first seen at the last step is confirmed, or not, by this larger reading.
         if monitor.guard is not None and monitor.guard.suspicious:
             monitor.verdict = monitor.guard.judge(after.reading, settled=True)
@@ -104,14 +109,14 @@ def _check_start(reading: Reading, encoder: Encoder) -> None:
 
 
 @contextmanager
-def _each_said_once() -> Iterator[None]:
-    """Lets what readings and dev scores tell of the same texts, such as cuts, be said once."""
+def _each_logged_once() -> Iterator[None]:
+    """Logs once what each reading and dev score warns of the same texts, such as truncation."""
     source = logging.getLogger("sbertkit.encoder.encoding")
-    said = set()
+    logged = set()
 
     def first(record: logging.LogRecord) -> bool:
-        known = record.msg in said
-        said.add(record.msg)
+        known = record.msg in logged
+        logged.add(record.msg)
         return not known
 
     source.addFilter(first)
@@ -155,12 +160,12 @@ class _Measured:
     reading: Reading
 
 
-def _quality(setup: Setup) -> _Measured:
-    """The encoder as it is now, over more pairs than the guard looks at."""
-    encoder, task = setup.encoder, setup.task
+def _quality(task: Task) -> _Measured:
+    """The encoder as it is now, over more pairs than the guard reads."""
+    encoder = task.encoder
     encoder.torch.network.eval()
     encoder.torch.weights_changed()
-    probe = Probe(task.data.pairs, _PROBE_PAIRS_BEFORE_AND_AFTER, setup.config.seed)
+    probe = Probe(task.data, _PROBE_PAIRS_BEFORE_AND_AFTER, task.config.seed)
     reading = probe.read(encoder)
     if reading is None:
         raise InputError(
@@ -174,14 +179,15 @@ def _quality(setup: Setup) -> _Measured:
 def _train(
     setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None
 ) -> tuple[Monitor, RunLog]:
-    config, task, encoder = setup.config, setup.task, setup.encoder
+    task = setup.task
+    config, encoder = task.config, task.encoder
     step = 0 if checkpoint is None else checkpoint.step
     log = RunLog(folder.log if launch().is_main else None, step)
     guard = probe = None
     if config.guard:
-        probe = Probe(task.data.pairs, _PROBE_PAIRS, config.seed)
+        probe = Probe(task.data, _PROBE_PAIRS, config.seed)
         first = probe.read(encoder)
-        guard = None if first is None else Guard(first)
+        guard = None if first is None else Guard(first, task.data.form.labels)
     with track("training", setup.plan.total, shown=config.progress) as advance:
         advance(step)
         watched = Watched(encoder, probe, task.dev)
@@ -194,7 +200,8 @@ def _train(
         if checkpoint is not None and monitor.is_done:  # killed between last step and end
             read_model(setup, checkpoint.model)
             return monitor, log
-        model = siamese_model(encoder, task.objective)
+        encoder.torch.make_trainable()
+        model = Siamese(encoder.torch.network, task.objective, task.head)
         trainer = SiameseTrainer(
             model,
             arguments,

@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 import torch
-from sentence_transformers import SentenceTransformerTrainingArguments
+from transformers import TrainingArguments
 
-from sbertkit.data.nli import NliSet
-from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.training.batches import BatchOrder
-from sbertkit.training.config import TrainConfig, warmup_steps
-from sbertkit.training.dev_set import DevSet
 from sbertkit.training.examples import Examples, TextTable
-from sbertkit.training.objectives import Objective, ObjectiveKind
+from sbertkit.training.recipe import Task
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.monitor import Plan
@@ -24,39 +20,18 @@ from sbertkit.training.run.precision import choose_precision
 logger = logging.getLogger(__name__)
 
 _CHECKPOINTS = 10
-_LEAST_INTERVAL = 100
+_MIN_INTERVAL = 100
 """Steps between checkpoints at least, or else a short run spends its time on dev scores."""
 _LOG_ROWS = 200
 """Rows of the log that the loss makes, about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What is trained, and on what.
-
-    Attributes:
-        kind: The objective's name and nature.
-        objective: Gives the loss.
-        data: Labelled pairs.
-        dropped: Pairs left out since they are in the dev set.
-        dev: The dev set, if any.
-    """
-
-    kind: ObjectiveKind
-    objective: Objective
-    data: NliSet
-    dropped: int
-    dev: DevSet | None
-
-
-@dataclass(frozen=True, slots=True)
 class Setup:
-    """A run made ready.
+    """A task made ready to run.
 
     Attributes:
-        encoder: Trained in place.
-        task: What is trained, and on what.
-        config: All settings.
+        task: What is trained, on what, and how.
         examples: Rows to train on.
         table: Their texts.
         order: Rows of each batch.
@@ -65,9 +40,7 @@ class Setup:
         precision: ``fp32``, ``bf16`` or ``fp16``.
     """
 
-    encoder: Encoder
     task: Task
-    config: TrainConfig
     examples: Examples
     table: TextTable
     order: BatchOrder
@@ -78,16 +51,16 @@ class Setup:
     @property
     def device(self) -> torch.device:
         """Where it trains."""
-        return next(self.encoder.torch.network.parameters()).device
+        return next(self.task.encoder.torch.network.parameters()).device
 
 
-def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
-    """The run, ready to begin.
+def set_up(task: Task) -> Setup:
+    """The task, ready to run.
 
     Raises:
         InputError: Data, settings and device do not fit together.
     """
-    processes = launch().processes
+    encoder, config, processes = task.encoder, task.config, launch().processes
     device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
     table = TextTable(encoder)
@@ -118,17 +91,17 @@ def set_up(encoder: Encoder, task: Task, config: TrainConfig) -> Setup:
             total,
             warmup,
         )
-    interval = config.checkpoint_steps or max(-(-total // _CHECKPOINTS), _LEAST_INTERVAL)
+    interval = config.checkpoint_steps or max(-(-total // _CHECKPOINTS), _MIN_INTERVAL)
     plan = Plan(total, interval, config.patience)
-    return Setup(encoder, task, config, examples, table, order, plan, warmup, precision)
+    return Setup(task, examples, table, order, plan, warmup, precision)
 
 
-def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTrainingArguments:
+def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:
     """The settings as the Trainer takes them."""
-    config, plan = setup.config, setup.plan
+    config, plan = setup.task.config, setup.plan
     name = "constant_with_warmup" if config.schedule == "constant" else config.schedule
     on_cpu = setup.device.type == "cpu"
-    arguments = SentenceTransformerTrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(folder.work),
         max_steps=plan.total,
         per_device_train_batch_size=setup.order.batch_size,
@@ -149,6 +122,8 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTra
         save_strategy="no",
         eval_strategy="no",
         report_to=list(config.report_to),
+        prediction_loss_only=True,
+        ddp_broadcast_buffers=False,
         disable_tqdm=True,
         log_level="error",
         dataloader_pin_memory=False,
@@ -157,3 +132,15 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> SentenceTransformerTra
     # One process, one device: splitting a batch over all GPUs of a machine is torchrun's job.
     arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments
+
+
+def warmup_steps(warmup: float, total: int) -> tuple[int, bool]:
+    """Optimizer steps of a warm-up in a run of `total` steps, and whether it had to be shortened.
+
+    At least the last step trains at the full rate; a warm-up as long as the run becomes a tenth.
+    """
+    if warmup < 1:
+        return min(int(warmup * total), total - 1), False
+    if warmup < total:
+        return int(warmup), False
+    return total // 10, True

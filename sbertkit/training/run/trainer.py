@@ -1,4 +1,7 @@
-"""sentence-transformers' Trainer with our batches, our loss and checkpoints that survive."""
+"""transformers' Trainer with our batches, our loss and checkpoints that survive.
+
+It overrides private methods of the Trainer: setup.py has an upper bound of the version for them.
+"""
 
 import itertools
 import math
@@ -9,14 +12,9 @@ from typing import Any
 
 import torch
 from accelerate.data_loader import prepare_data_loader
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
-from transformers import PrinterCallback
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from sbertkit.errors import TrainingStopped
 from sbertkit.storage import writer_errors
@@ -31,6 +29,7 @@ from sbertkit.training.run.checkpoint_state import (
 )
 from sbertkit.training.run.checkpoints import CheckpointStore
 from sbertkit.training.run.monitor import Monitor
+from sbertkit.training.run.siamese import Siamese
 
 
 class _RowNumbers(Dataset[int]):
@@ -46,7 +45,7 @@ class _RowNumbers(Dataset[int]):
         return row
 
 
-class _Share:
+class _ProcessBatches:
     """The batches of one of several processes: one of each round.
 
     accelerate would deal them out too, but leaves out rounds whose last batch is not full.
@@ -67,11 +66,11 @@ class _Share:
         return itertools.islice(self._order, self._process, None, self._processes)
 
 
-class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no types there
-    """Trains a `siamese_model`.
+class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
+    """Trains a `Siamese`.
 
     Args:
-        model: What `siamese_model` made.
+        model: On its device.
         args: Settings of the Trainer.
         order: Rows of each batch.
         collator: Makes a batch of rows.
@@ -83,8 +82,8 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
 
     def __init__(
         self,
-        model: SentenceTransformer,
-        args: SentenceTransformerTrainingArguments,
+        model: Siamese,
+        args: TrainingArguments,
         *,
         order: BatchOrder,
         collator: Collator,
@@ -99,30 +98,23 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
         self._monitor = monitor
         self._write_model = write_model
         self._read_model = read_model
-        # The loss is the model's own: its parameters, head included, are what is optimized.
         super().__init__(
             model=model,
             args=args,
             train_dataset=_RowNumbers(collator.rows),
-            loss=model,
             data_collator=collator,
             callbacks=[monitor],
         )
         self.remove_callback(PrinterCallback)
         monitor.report = self.log
 
-    def preprocess_dataset(self, dataset: Any = None, dataset_name: str | None = None) -> Any:
-        """The dataset as it is: ours has no columns to check."""
-        return dataset
-
-    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Nothing: we write a card of our own."""
-
     def get_train_dataloader(self) -> Any:
         """The batches of this process, on its device."""
         loader: DataLoader[int] = DataLoader(
             self.train_dataset,
-            batch_sampler=_Share(self._order, self.args.process_index, self.args.world_size),
+            batch_sampler=_ProcessBatches(
+                self._order, self.args.process_index, self.args.world_size
+            ),
             collate_fn=self._collator,
             generator=torch.Generator(),  # or else each epoch draws from the global one
         )
@@ -143,7 +135,7 @@ class SiameseTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # no ty
         Raises:
             TrainingStopped: It is not finite.
         """
-        loss: Tensor = model(inputs)["loss"]
+        loss: Tensor = model(inputs)
         if not math.isfinite(loss.item()):
             raise TrainingStopped(self._not_finite("the loss"))
         self._monitor.progress.examples += len(inputs["columns"])

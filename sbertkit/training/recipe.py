@@ -1,0 +1,144 @@
+"""What is trained, on what and how: all that a run is told, and what it is made of."""
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.resolve import resolve_model
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.data_forms import TrainingData
+from sbertkit.training.dev_set import DevSet
+from sbertkit.training.heads import read_head
+from sbertkit.training.objectives import Objective
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A recipe whose data and base are loaded.
+
+    Attributes:
+        encoder: The base, which is trained in place.
+        objective: Gives the loss.
+        head: The objective's own layer.
+        data: Rows to train on.
+        dev: The dev set, if any.
+        config: All further settings, with nothing left to the objective.
+    """
+
+    encoder: Encoder
+    objective: Objective
+    head: nn.Module
+    data: TrainingData
+    dev: DevSet | None
+    config: TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is trained, on what, and how.
+
+    Attributes:
+        base: A model folder or a hub name.
+        read: Reads the data.
+        pooling: See `Encoder.load`; None for what the base declares.
+        objective: What is optimized.
+        dev: Scored pairs: what `DevSet.read` takes or gave.
+        config: All further settings.
+
+    Raises:
+        InputError: Settings that do not go together.
+        InputTypeError: No `TrainConfig`.
+    """
+
+    base: str | os.PathLike[str]
+    read: Callable[[TrainConfig], TrainingData]
+    pooling: str | None
+    objective: Objective
+    dev: str | os.PathLike[str] | DevSet | None
+    config: TrainConfig
+
+    def __post_init__(self) -> None:
+        config = self.config
+        if not isinstance(config, TrainConfig):
+            raise InputTypeError(f"config must be a TrainConfig, found {type(config).__name__}")
+        if self.dev is None and config.patience is not None:
+            raise InputError("patience (--patience) counts dev scores: give a dev set (--dev)")
+        if self.dev is None and config.drop_overlap:
+            raise InputError("drop_overlap (--drop-overlap) needs a dev set (--dev)")
+
+    def dev_set(self) -> DevSet | None:
+        """The dev set, read where that has not been done."""
+        dev = self.dev
+        return dev if dev is None or isinstance(dev, DevSet) else DevSet.read(dev)
+
+    def with_data(self) -> "Recipe":
+        """The same with data and dev set in memory, for several runs."""
+        dev, data = self.dev_set(), self.read(self.config)
+        if data.form != self.objective.data_form:
+            raise InputError(
+                f"the objective {self.objective.name} is trained on "
+                f"{self.objective.data_form.name}, found {data.form.name}"
+            )
+        return replace(self, read=lambda _: data, dev=dev)
+
+    def load(self) -> Task:
+        """Reads data and base; nothing is written.
+
+        Raises:
+            InputError: Data, base or settings are refused.
+        """
+        loaded = self.with_data()
+        config = self.objective.with_defaults(self.config)
+        data, dev = loaded.read(config), loaded.dev_set()
+        if dev is not None:
+            data = _without_overlap(data, dev, config)
+        encoder = Encoder.load(
+            self.base,
+            pooling=self.pooling,
+            normalize=config.normalize,
+            max_tokens=config.max_tokens,
+            device=config.device,
+            trust_remote_code=config.trust_remote_code,
+        )
+        return Task(encoder, self.objective, self._head(encoder), data, dev, config)
+
+    def _head(self, encoder: Encoder) -> nn.Module:
+        """The head of the base, where it was trained in the same way, or a new one."""
+        torch.manual_seed(self.config.seed)
+        head = self.objective.make_head(encoder.dim)
+        known = read_head(resolve_model(encoder.options.model)) if head.state_dict() else None
+        if known is not None and (known.objective, known.dim) == (self.objective, encoder.dim):
+            logger.info("continuing from the head of %s", encoder.options.model)
+            head.load_state_dict(known.module.state_dict())
+        return head
+
+
+def _without_overlap(data: TrainingData, dev: DevSet, config: TrainConfig) -> TrainingData:
+    """The data without the pairs of the dev set, where that is wanted; else a warning."""
+    overlap = dev.overlap(data.rows)
+    if not overlap.rows:
+        return data
+    found = (
+        f"{len(overlap.rows)} of {len(data.rows)} training pairs are in the dev set too"
+        f" ({overlap.shared} more share one sentence with it)"
+    )
+    if not config.drop_overlap:
+        logger.warning(
+            "%s: the dev score may flatter; leave them out with drop_overlap (--drop-overlap)",
+            found,
+        )
+        return data
+    logger.warning("%s: left out", found)
+    drop = set(overlap.rows)
+    kept = tuple(one for row, one in enumerate(data.rows) if row not in drop)
+    if not kept:
+        raise InputError("every training pair is in the dev set; train on other data")
+    return replace(data, rows=kept, overlapping=len(drop))
