@@ -1,23 +1,18 @@
 """The figures of reports as SVG whose colors follow the page, light or dark."""
 
 import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from io import StringIO
-from threading import Lock
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.drawing import svg
 from sbertkit.metrics import Interval
 from sbertkit.terminal import visible_text
-from sbertkit.user_cache import use_for_matplotlib
 
 Numbers = Sequence[float] | npt.NDArray[np.floating]
 
-_LOCK = Lock()  # matplotlib's settings belong to the process
 # Placeholders for the page's colors: the drawing's are replaced by the page's CSS variables.
 _INK, _SOFT, _LINE, _ONE, _TWO = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
 _PAGE_COLORS = {
@@ -28,8 +23,6 @@ _PAGE_COLORS = {
     _TWO: "var(--two)",
 }
 _SETTINGS = {
-    "svg.hashsalt": "sbertkit",
-    "svg.fonttype": "none",
     "text.parse_math": False,
     "font.size": 10.0,
     "font.family": "sans-serif",
@@ -38,9 +31,6 @@ _SETTINGS = {
     "axes.labelcolor": _SOFT,
     "xtick.color": _SOFT,
     "ytick.color": _SOFT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": _LINE,
     "grid.linewidth": 0.6,
@@ -128,18 +118,16 @@ def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: st
 
 def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> str:
     """The SVG element of one pair of axes."""
-    use_for_matplotlib()
-    from matplotlib.figure import Figure
 
-    with _styled():
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        draw(figure.add_subplot())
-        text = StringIO()
-        # Without these fields there is no metadata, hence no date, version or address.
-        absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(text, format="svg", metadata=absent)
-    drawing = text.getvalue()
-    drawing = drawing[drawing.index("<svg ") :]
+    def figure() -> Any:
+        from matplotlib.figure import Figure
+
+        made = Figure(figsize=(_WIDTH, height), layout="constrained")
+        draw(made.add_subplot())
+        return made
+
+    document = svg(figure, _SETTINGS, name)
+    opening, drawing = document[document.index("<svg ") :].split(">", 1)  # which has the name
     for color, variable in _PAGE_COLORS.items():
         drawing = drawing.replace(color, variable)
     # Several drawings share a page: their ids must differ.
@@ -147,29 +135,7 @@ def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> s
     key = re.sub(r"\W+", "-", name)
     for mark in sorted(marks, key=len, reverse=True):
         drawing = re.sub(rf'(id="|#){re.escape(mark)}(?=["\)])', rf"\g<1>{key}-{mark}", drawing)
-    return drawing.replace(
-        "<svg ", f'<svg role="img" aria-label="{_attribute(visible_text(name))}" ', 1
-    )
-
-
-@contextmanager
-def _styled() -> Iterator[None]:
-    import matplotlib as mpl
-    from matplotlib import style
-
-    with (
-        _LOCK,
-        style.context("default"),
-        mpl.rc_context(_SETTINGS),
-        warnings.catch_warnings(),
-    ):
-        # About glyphs that its fonts lack; the reader's browser has its own fonts.
-        warnings.simplefilter("ignore")
-        yield
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return f"{opening}>{drawing}"
 
 
 def _label(text: str) -> str:

@@ -1,17 +1,14 @@
 """The log of a training run as an SVG picture of small panels over the steps."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from io import StringIO
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.drawing import svg
 from sbertkit.errors import InputError
-from sbertkit.user_cache import use_for_matplotlib
 
 _GROUPS = (
     ("loss", "grad_norm", "learning_rate"),
@@ -24,23 +21,17 @@ _GROUPS = (
 """Values that are logged together: a line that has one of them and lacks another leaves a gap."""
 
 _WIDTH = 9.375  # inches: 675 points, which are 900 pixels
-_MOST_POINTS = 1200
-_LARGEST_STEP = 2**53
-_LARGEST_VALUE = 1e30  # beyond it matplotlib's own sums overflow
+_MAX_POINTS = 1200
+_MAX_STEP = 2**53
+_MAX_VALUE = 1e30  # beyond it matplotlib's own sums overflow
 _GREY = "#595959"
 
-_LOCK = Lock()  # matplotlib's settings belong to the process
 _SETTINGS = {
-    "svg.hashsalt": "sbertkit",
-    "svg.fonttype": "none",
     "font.size": 9.0,
     "axes.edgecolor": "#b0b0b0",
     "axes.labelcolor": _GREY,
     "xtick.color": _GREY,
     "ytick.color": _GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
     "grid.color": "#ececec",
     "legend.fontsize": 8.0,
 }
@@ -90,19 +81,8 @@ def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
     Raises:
         InputError: A row without a step that is a whole number from 0.
     """
-    use_for_matplotlib()
-    import matplotlib as mpl
-    from matplotlib import style
-
     lines = _read_lines(rows)
-    with _LOCK, style.context("default"), mpl.rc_context(_SETTINGS):
-        text = StringIO()
-        # Without these fields there is no metadata, hence no date, version or address.
-        absent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        _figure(lines).savefig(text, format="svg", metadata=absent)
-    # The document type names a file on the net, which some readers would fetch.
-    document = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text.getvalue(), count=1)
-    return document.replace("<svg ", '<svg role="img" aria-label="Training curves" ', 1)
+    return svg(lambda: _figure(lines), _SETTINGS, "Training curves")
 
 
 def _read_lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Line]:
@@ -110,10 +90,10 @@ def _read_lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Line]:
     found: dict[str, dict[int, float]] = {}
     for number, row in enumerate(rows, start=1):
         step = row.get("step")
-        if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= _LARGEST_STEP:
+        if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= _MAX_STEP:
             raise InputError(
                 f"expected a step, a whole number from 0, in row {number} of the training log, "
-                f"found {'none' if step is None else repr(step)[:40]}; mend or remove the row"
+                f"found {'none' if step is None else repr(step)[:40]}; fix or remove the row"
             )
         for group in _GROUPS:
             if row.keys().isdisjoint(group):
@@ -135,7 +115,7 @@ def _read_lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Line]:
 
 def _number(value: object) -> float:
     """The value where it is a number that can be drawn, else NaN."""
-    if isinstance(value, int | float) and -_LARGEST_VALUE <= value <= _LARGEST_VALUE:
+    if isinstance(value, int | float) and -_MAX_VALUE <= value <= _MAX_VALUE:
         return float(value)
     return np.nan
 
@@ -264,10 +244,10 @@ def _smoothed(line: _Line) -> _Line | None:
 
 def _thinned(line: _Line) -> _Line:
     """The line with the lowest and highest of each run of points, where there are too many."""
-    if len(line.values) <= _MOST_POINTS:
+    if len(line.values) <= _MAX_POINTS:
         return line
     kept: set[int] = set()
-    for part in np.array_split(np.arange(len(line.values)), _MOST_POINTS // 2):
+    for part in np.array_split(np.arange(len(line.values)), _MAX_POINTS // 2):
         known = part[np.isfinite(line.values[part])]
         values = line.values[known]
         kept |= {known[values.argmin()], known[values.argmax()]} if known.size else {part[0]}
