@@ -1,4 +1,4 @@
-"""Batches of a seeded, reproducible order in which alike lengths come together."""
+"""Batches of a seeded, reproducible order in which texts of similar length come together."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,16 +11,16 @@ from sbertkit.encoder.batching import BatchCollator
 from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 
-_POOL_BATCHES = 64
-_POOL_SHARE = 8
-"""Rows are sorted by length within pools of so many batches, and at most this part of an epoch:
+_CHUNK_BATCHES = 64
+_CHUNKS_PER_EPOCH = 8
+"""Rows are sorted by length within chunks of so many batches, at least so many chunks per epoch:
 enough for little padding, little enough that batches differ from epoch to epoch."""
 _TOGETHER = 3
 """So many rows of one anchor stay together, as a premise of SNLI has three hypotheses; more would
 make batches of few anchors."""
 _GROUP_COST = 192
 """What one more forward pass costs, in tokens: below that, padding is cheaper."""
-_MOST_GROUPS = 4
+_MAX_GROUPS = 4
 
 
 class BatchOrder:
@@ -31,7 +31,7 @@ class BatchOrder:
     Args:
         examples: What is batched.
         lengths: Token counts of the texts, by number.
-        batch_size: Rows a batch at most.
+        batch_size: Maximum of rows per batch.
         seed: Decides the order, with the number of the epoch.
         processes: The count of batches is a multiple of this, so that each process has as many.
     """
@@ -63,10 +63,10 @@ class BatchOrder:
         rows = np.concatenate(bundles)
         sizes = np.array([len(bundle) for bundle in bundles])
         keys = np.array([self._lengths[bundle].max() for bundle in bundles])
-        per_pool = min(_POOL_BATCHES, max(1, self._count // _POOL_SHARE)) * self.batch_size
-        pools = (np.cumsum(sizes) - 1) // per_pool
-        # Every other pool falls from long to short, so that no batch spans both ends.
-        order = np.lexsort((np.where(pools % 2, -keys, keys), pools))
+        per_chunk = min(_CHUNK_BATCHES, max(1, self._count // _CHUNKS_PER_EPOCH)) * self.batch_size
+        chunks = (np.cumsum(sizes) - 1) // per_chunk
+        # Every other chunk falls from long to short, so that no batch spans both ends.
+        order = np.lexsort((np.where(chunks % 2, -keys, keys), chunks))
         starts = np.cumsum(sizes) - sizes
         rows = np.concatenate([rows[starts[b] : starts[b] + sizes[b]] for b in order])
         batches = np.array_split(rows, self._count)
@@ -80,13 +80,13 @@ class BatchOrder:
         anchors = self._anchors[by_anchor]
         first = np.flatnonzero(np.r_[True, anchors[1:] != anchors[:-1]])
         within = np.arange(len(anchors)) - np.repeat(first, np.diff(np.r_[first, len(anchors)]))
-        cuts = np.flatnonzero(within % _TOGETHER == 0)
-        bundles = np.split(by_anchor, cuts[1:])
+        splits = np.flatnonzero(within % _TOGETHER == 0)
+        bundles = np.split(by_anchor, splits[1:])
         return [bundles[place] for place in random.permutation(len(bundles))]
 
 
 class Collator:
-    """Makes a batch of rows: each distinct text once, in groups of alike length.
+    """Makes a batch of rows: each distinct text once, in groups of similar length.
 
     Args:
         examples: The rows.
@@ -144,19 +144,19 @@ class Collator:
 
 
 def length_groups(lengths: Int64) -> list[int]:
-    """Where each group of a sorted batch ends, so that padding and forward passes cost least.
+    """Where each group of a sorted batch ends, so that padding and forward passes cost little.
 
-    A group is cut in two where that saves most tokens, while it saves more than a pass costs.
+    A group is split in two where that saves the most tokens, while it saves more than a pass costs.
 
     Args:
         lengths: Token counts, ascending, (n,).
     """
     ends = [len(lengths)]
-    while len(ends) < _MOST_GROUPS:
-        saved, cut = max(_best_cut(lengths, start, end) for start, end in _spans(ends))
+    while len(ends) < _MAX_GROUPS:
+        saved, split = max(_best_split(lengths, start, end) for start, end in _spans(ends))
         if saved <= _GROUP_COST:
             break
-        ends = sorted([*ends, cut])
+        ends = sorted([*ends, split])
     return ends
 
 
@@ -164,8 +164,8 @@ def _spans(ends: list[int]) -> Iterator[tuple[int, int]]:
     yield from zip([0, *ends[:-1]], ends, strict=True)
 
 
-def _best_cut(lengths: Int64, start: int, end: int) -> tuple[int, int]:
-    """The tokens saved by the best cut of a span, and where it is."""
+def _best_split(lengths: Int64, start: int, end: int) -> tuple[int, int]:
+    """The tokens saved by the best split of a span, and where it is."""
     part = lengths[start:end]
     if len(part) < 2:
         return 0, start

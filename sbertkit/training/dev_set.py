@@ -1,4 +1,4 @@
-"""The dev set: scored sentence pairs that say whether training helps."""
+"""The dev set: scored sentence pairs that show whether training helps."""
 
 import hashlib
 import os

@@ -68,7 +68,7 @@ class TextTable:
         truncated = sum(token.truncated > 0 for token in self.tokens)
         if truncated:
             logger.warning(
-                "%d of %d distinct training texts are truncated at %d tokens; raise max_tokens "
+                "%d of %d distinct training texts are truncated to %d tokens; raise max_tokens "
                 "(--max-tokens) where the base allows it",
                 truncated,
                 len(texts),

@@ -54,7 +54,7 @@ def train_nli(
         InputError: Data, base, output or settings are refused; nothing is written then.
         TrainingStopped: The guard ended the run; the last good checkpoint is kept.
         StorageError: Another run writes to the output, the disk is full or the like; the last
-            checkpoint is whole.
+            checkpoint is complete.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
     recipe = nli_recipe(base, data, pooling=pooling, objective=objective, dev=dev, config=config)

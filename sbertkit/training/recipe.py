@@ -1,4 +1,4 @@
-"""What is trained, on what and how: all that a run is told, and what it is made of."""
+"""What is trained, on what and how: the arguments of a run."""
 
 import logging
 import os

@@ -11,7 +11,7 @@ from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.schema import Count, as_record, parse_json
 from sbertkit.training.dev_set import DevScore
-from sbertkit.training.run.guard import Reading
+from sbertkit.training.run.guard import SpaceSnapshot
 from sbertkit.training.run.metrics_log import LOG_FILE, read_log
 
 
@@ -36,15 +36,15 @@ class Quality:
     label_cosines: Mapping[str, float]
 
     @classmethod
-    def of(cls, score: DevScore | None, reading: Reading | None) -> "Quality":
-        """The quality in a dev score and a reading."""
+    def of(cls, score: DevScore | None, snapshot: SpaceSnapshot | None) -> "Quality":
+        """The quality in a dev score and a snapshot."""
         return cls(
             spearman=None if score is None else score.spearman,
             interval=None if score is None else score.interval,
-            random_cosine=None if reading is None else reading.random_cosine,
-            uniformity=None if reading is None else reading.uniformity,
-            effective_rank=None if reading is None else reading.effective_rank,
-            label_cosines={} if reading is None else dict(reading.label_cosines),
+            random_cosine=None if snapshot is None else snapshot.random_cosine,
+            uniformity=None if snapshot is None else snapshot.uniformity,
+            effective_rank=None if snapshot is None else snapshot.effective_rank,
+            label_cosines={} if snapshot is None else dict(snapshot.label_cosines),
         )
 
     @classmethod
@@ -84,7 +84,7 @@ class TrainResult:
         steps: Optimizer steps done.
         before: The base, with the pooling that was trained.
         after: The trained encoder.
-        log: The metrics log, one mapping a row, each with ``step``.
+        log: The metrics log, one mapping per row, each with ``step``.
         record: All that is known of the run, as in ``sbertkit.json``.
     """
 

@@ -17,7 +17,7 @@ from sbertkit.training.recipe import Recipe
 from sbertkit.training.results import TrainResult
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder, differences
-from sbertkit.training.run.global_state import own_surroundings
+from sbertkit.training.run.global_state import isolated_global_state
 from sbertkit.training.run.lineage import identity_of
 from sbertkit.training.run.runner import train
 
@@ -94,7 +94,7 @@ def _train_all(
     fresh = launch().is_main and not resume
     if fresh and folder.is_dir() and any(folder.iterdir()):
         raise InputError(
-            f"{folder} is there already and not empty; choose a new folder, remove it, or continue "
+            f"{folder} exists and is not empty; choose a new folder, remove it, or continue "
             "with resume (--resume)"
         )
     read = recipe.with_data()
@@ -102,7 +102,7 @@ def _train_all(
     for name, one in runs.items():
         place, run = folder / name, replace(one, read=read.read, dev=read.dev)
         if resume and (place / LINEAGE_FILE).is_file():
-            with own_surroundings():
+            with isolated_global_state():
                 results.append(_finished(place, run))
             continue
         unfinished = RunFolder(place).is_unfinished

@@ -431,7 +431,7 @@ def test_texts_that_are_cut_are_counted_in_one_warning(
     with caplog.at_level(logging.WARNING):
         table.tokenize()
     (warning,) = caplog.messages
-    assert "2 of 4 distinct training texts are truncated at 6 tokens" in warning
+    assert "2 of 4 distinct training texts are truncated to 6 tokens" in warning
     assert table.lengths.tolist() == [6, 6, 6, 3]
 
 

@@ -148,7 +148,7 @@ def test_a_file_cut_anywhere_is_named(store: CheckpointStore, name: str) -> None
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        refused(store, 5, name, "cut or changed")
+        refused(store, 5, name, "truncated or changed")
     path.write_bytes(whole + b"\0")
     refused(store, 5, name)
 

@@ -19,7 +19,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.metrics import effective_rank, uniformity
 from sbertkit.schema import as_record
 from sbertkit.training.data_forms import NLI, DataForm, TrainingData
-from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.run.guard import Guard, ProbeSet, SpaceSnapshot, wrong_order
 
 
 class AngleEncoder:
@@ -48,15 +48,15 @@ def nli(pairs: Sequence[NliPair]) -> TrainingData:
     return TrainingData(NLI, pairs)
 
 
-def read(pairs: Sequence[NliPair], per_label: int = 100, seed: int = 1) -> Reading:
-    found = Probe(nli(pairs), per_label, seed).read(AngleEncoder())  # type: ignore[arg-type]
+def read(pairs: Sequence[NliPair], per_label: int = 100, seed: int = 1) -> SpaceSnapshot:
+    found = ProbeSet(nli(pairs), per_label, seed).snapshot(AngleEncoder())  # type: ignore[arg-type]
     assert found is not None
     return found
 
 
 def drawn(pairs: Sequence[NliPair], per_label: int, seed: int) -> list[str]:
     encoder = AngleEncoder()
-    Probe(nli(pairs), per_label, seed).read(encoder)  # type: ignore[arg-type]
+    ProbeSet(nli(pairs), per_label, seed).snapshot(encoder)  # type: ignore[arg-type]
     return encoder.texts
 
 
@@ -107,23 +107,23 @@ def test_the_draw_is_that_of_the_seed() -> None:
 def test_each_text_is_encoded_once() -> None:
     encoder = AngleEncoder()
     pairs = [NliPair("a 0", f"h{n} {n}", 0) for n in range(5)] + [NliPair("h1 1", "a 0", 2)]
-    Probe(nli(pairs), 10, 1).read(encoder)  # type: ignore[arg-type]
+    ProbeSet(nli(pairs), 10, 1).snapshot(encoder)  # type: ignore[arg-type]
     assert sorted(encoder.texts) == ["a 0", *(f"h{n} {n}" for n in range(5))]
 
 
 def test_vectors_that_are_not_finite_are_no_reading(tiny_bert: Path) -> None:
     encoder = Encoder.load(tiny_bert, pooling="mean", device="cpu")
-    probe = Probe(nli([NliPair("a", "b", 0), NliPair("c", "d", 1)]), 4, 1)
-    assert probe.read(encoder) is not None
+    probe = ProbeSet(nli([NliPair("a", "b", 0), NliPair("c", "d", 1)]), 4, 1)
+    assert probe.snapshot(encoder) is not None
     with torch.no_grad():
         next(encoder.torch.network.parameters()).fill_(math.nan)
-    assert probe.read(encoder) is None
+    assert probe.snapshot(encoder) is None
 
 
 def test_a_reading_of_a_real_encoder_is_that_of_its_vectors(tiny_encoder: Encoder) -> None:
     texts = ["Two bakers argue", "about salt", "x", "a heron"]
     pairs = [NliPair(texts[0], texts[1], 1), NliPair(texts[2], texts[3], 2)]
-    found = Probe(nli(pairs), 4, 1).read(tiny_encoder)
+    found = ProbeSet(nli(pairs), 4, 1).snapshot(tiny_encoder)
     unit = tiny_encoder.encode(texts).astype(np.float64)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     cosines = unit @ unit.T
@@ -138,7 +138,7 @@ def test_a_reading_of_a_real_encoder_is_that_of_its_vectors(tiny_encoder: Encode
 def test_rows_without_labels_are_read_as_one_group() -> None:
     form = DataForm("pairs", 2)
     rows = [("a 0", "b 60"), ("c 10", "d 40"), ("e 20", "f 30")]
-    found = Probe(TrainingData(form, rows), 2, 1).read(AngleEncoder())  # type: ignore[arg-type]
+    found = ProbeSet(TrainingData(form, rows), 2, 1).snapshot(AngleEncoder())  # type: ignore[arg-type]
     assert found is not None
     assert (found.label_cosines, found.label_errors) == ({}, {})
     assert found.random_cosine is not None
@@ -149,7 +149,7 @@ def test_of_longer_rows_the_first_two_texts_are_read() -> None:
     encoder = AngleEncoder()
     rows = [("a 0", "b 60", "c 90", 1), ("a 0", "d 40", "e 80", 0)]
     data = TrainingData(DataForm("triplets", 3, ("near", "far")), rows)
-    found = Probe(data, 5, 1).read(encoder)  # type: ignore[arg-type]
+    found = ProbeSet(data, 5, 1).snapshot(encoder)  # type: ignore[arg-type]
     assert found is not None
     assert sorted(encoder.texts) == ["a 0", "b 60", "d 40"]
     assert found.label_cosines == {
@@ -159,7 +159,9 @@ def test_of_longer_rows_the_first_two_texts_are_read() -> None:
 
 
 def test_a_row_of_the_log_has_every_value_by_name() -> None:
-    row = Reading(0.1, -2.0, None, {"entailment": 0.8, "neutral": 0.5}, {"neutral": 0.1}).row()
+    row = SpaceSnapshot(
+        0.1, -2.0, None, {"entailment": 0.8, "neutral": 0.5}, {"neutral": 0.1}
+    ).row()
     assert row == {
         "random_cosine": 0.1,
         "uniformity": -2.0,
@@ -172,17 +174,17 @@ def test_a_row_of_the_log_has_every_value_by_name() -> None:
 # --- collapse
 
 
-def reading(random_cosine: float | None, *cosines: float, error: float = 0.01) -> Reading:
+def reading(random_cosine: float | None, *cosines: float, error: float = 0.01) -> SpaceSnapshot:
     """A reading with the mean cosines of the labels in their order, all with one error."""
     labels = dict(zip(NLI_LABELS, cosines, strict=False))
-    return Reading(random_cosine, -1.0, 12.0, labels, dict.fromkeys(labels, error))
+    return SpaceSnapshot(random_cosine, -1.0, 12.0, labels, dict.fromkeys(labels, error))
 
 
 def stop_at(first: float | None, *later: float | None) -> int | None:
     """At which of the later readings, counted from 1, a run is stopped."""
     guard = Guard(reading(first), NLI_LABELS)
     for place, cosine in enumerate(later, 1):
-        if guard.judge(reading(cosine), settled=True) is not None:
+        if guard.judge(reading(cosine), check_labels=True) is not None:
             return place
     return None
 
@@ -229,8 +231,8 @@ def test_a_base_whose_texts_are_much_alike_can_collapse_too(first: float) -> Non
 
 def test_vectors_of_zeros_are_a_collapse() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
-    assert guard.judge(reading(None), settled=False) is None
-    verdict = guard.judge(reading(None), settled=False)
+    assert guard.judge(reading(None), check_labels=False) is None
+    verdict = guard.judge(reading(None), check_labels=False)
     assert verdict is not None
     assert "zero" in verdict
     assert guard.last_cosine == -1.0
@@ -238,7 +240,7 @@ def test_vectors_of_zeros_are_a_collapse() -> None:
 
 def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
-    verdict = guard.judge(None, settled=False)
+    verdict = guard.judge(None, check_labels=False)
     assert verdict is not None
     assert "no longer finite" in verdict
     assert "learning rate" in verdict
@@ -246,14 +248,14 @@ def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
 
 def test_a_verdict_says_what_was_found_and_what_helps_on_one_line() -> None:
     guard = Guard(reading(0.31), NLI_LABELS)
-    guard.judge(reading(0.95), settled=False)
-    verdict = guard.judge(reading(0.9876), settled=False)
+    guard.judge(reading(0.95), check_labels=False)
+    verdict = guard.judge(reading(0.9876), check_labels=False)
     assert verdict is not None
     for words in ("collapse", "0.988", "0.310", "0.9", "effective rank 12.0", "learning rate"):
         assert words in verdict
     assert "\n" not in verdict
-    without = Reading(0.99, None, None, {}, {})
-    assert "rank" not in str(guard.judge(without, settled=False))
+    without = SpaceSnapshot(0.99, None, None, {}, {})
+    assert "rank" not in str(guard.judge(without, check_labels=False))
 
 
 # --- order of the labels
@@ -291,7 +293,7 @@ def test_the_bound_is_four_standard_errors_of_the_difference() -> None:
     for gap, wrong in ((0.199, False), (0.201, True)):  # 4 * hypot(0.03, 0.04) = 0.2
         cosines = {"entailment": 0.5, "contradiction": 0.5 + gap}
         errors = {"entailment": 0.03, "contradiction": 0.04}
-        found = wrong_order(Reading(0.1, None, None, cosines, errors), NLI_LABELS)
+        found = wrong_order(SpaceSnapshot(0.1, None, None, cosines, errors), NLI_LABELS)
         assert (found is not None) == wrong
 
 
@@ -299,7 +301,7 @@ def test_the_bound_is_four_standard_errors_of_the_difference() -> None:
 def test_labels_of_few_pairs_are_never_judged(known: tuple[str, ...]) -> None:
     cosines = dict(zip(NLI_LABELS, WRONG, strict=True))
     errors = dict.fromkeys(known, 1e-9)
-    assert wrong_order(Reading(0.1, None, None, cosines, errors), NLI_LABELS) is None
+    assert wrong_order(SpaceSnapshot(0.1, None, None, cosines, errors), NLI_LABELS) is None
     few = [NliPair(f"p{n} {n}", f"h{n} {n + (90, 40, 1)[n % 3]}", n % 3) for n in range(45)]
     assert wrong_order(read(few), NLI_LABELS) is None  # 15 each
     more = [NliPair(f"p{n} {n}", f"h{n} {n + (90, 40, 1)[n % 3]}", n % 3) for n in range(48)]
@@ -309,37 +311,37 @@ def test_labels_of_few_pairs_are_never_judged(known: tuple[str, ...]) -> None:
 def test_the_order_counts_only_once_a_run_has_settled() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
     for _ in range(5):
-        assert guard.judge(reading(0.3, *WRONG), settled=False) is None
-    assert guard.judge(reading(0.3, *WRONG), settled=True) is None
-    assert guard.judge(reading(0.3, *WRONG), settled=True) is not None
+        assert guard.judge(reading(0.3, *WRONG), check_labels=False) is None
+    assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
+    assert guard.judge(reading(0.3, *WRONG), check_labels=True) is not None
 
 
 def test_a_right_order_between_wrong_ones_clears_the_doubt() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
     for cosines in (WRONG, RIGHT, WRONG, RIGHT, WRONG):
-        assert guard.judge(reading(0.3, *cosines), settled=True) is None
+        assert guard.judge(reading(0.3, *cosines), check_labels=True) is None
 
 
 def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
-    assert guard.judge(reading(0.95), settled=True) is None
-    assert guard.judge(reading(0.3, *WRONG), settled=True) is None
-    assert guard.judge(reading(0.95, *RIGHT), settled=True) is None
-    assert "collapse" in str(guard.judge(reading(0.96, *RIGHT), settled=True))
+    assert guard.judge(reading(0.95), check_labels=True) is None
+    assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
+    assert guard.judge(reading(0.95, *RIGHT), check_labels=True) is None
+    assert "collapse" in str(guard.judge(reading(0.96, *RIGHT), check_labels=True))
 
 
 def test_a_collapse_is_told_before_an_order() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
-    guard.judge(reading(0.95, *WRONG), settled=True)
-    assert str(guard.judge(reading(0.96, *WRONG), settled=True)).startswith("collapse")
+    guard.judge(reading(0.95, *WRONG), check_labels=True)
+    assert str(guard.judge(reading(0.96, *WRONG), check_labels=True)).startswith("collapse")
 
 
 def test_a_guard_is_suspicious_from_the_first_fault_to_the_next_good_reading() -> None:
     guard = Guard(reading(0.3), NLI_LABELS)
-    seen = [guard.suspicious]
+    seen = [guard.has_warning]
     for cosine in (0.4, 0.93, 0.5, 0.93, 0.94):
-        guard.judge(reading(cosine), settled=True)
-        seen.append(guard.suspicious)
+        guard.judge(reading(cosine), check_labels=True)
+        seen.append(guard.has_warning)
     assert seen == [False, False, True, False, True, True]
 
 
@@ -363,6 +365,6 @@ def test_a_guard_that_was_saved_as_json_judges_as_one_that_was_not(
         now = reading(cosine, *cosines)
         state: Any = json.loads(json.dumps(asdict(saved), allow_nan=False))
         saved = as_record(state, Guard, "state")
-        assert saved.judge(now, settled=settled) == kept.judge(now, settled=settled)
-        assert saved.suspicious == kept.suspicious
+        assert saved.judge(now, check_labels=settled) == kept.judge(now, check_labels=settled)
+        assert saved.has_warning == kept.has_warning
         assert saved == kept

@@ -22,9 +22,9 @@ from sbertkit.errors import InputError, StorageError
 from sbertkit.schema import as_record
 from sbertkit.training.data_forms import NLI, TrainingData
 from sbertkit.training.dev_set import DevScore
-from sbertkit.training.run.guard import Guard, Probe
+from sbertkit.training.run.guard import Guard, ProbeSet
 from sbertkit.training.run.metrics_log import RunLog
-from sbertkit.training.run.monitor import Monitor, MonitorState, Plan, Progress, Watched
+from sbertkit.training.run.monitor import Monitor, MonitorState, Plan, Progress, Tracked
 
 
 def lines(path: Path) -> list[Any]:
@@ -197,15 +197,15 @@ class Run:
         self.angles = Angles()
         encoder: Any = self.angles
         pairs = [NliPair(f"p{n}", f"h{n}", 1) for n in range(4)]
-        probe = Probe(TrainingData(NLI, pairs), 4, 1)
-        first = probe.read(encoder)
+        probe = ProbeSet(TrainingData(NLI, pairs), 4, 1)
+        first = probe.snapshot(encoder)
         assert first is not None
         dev: Any = None if scores is None else Scores(*scores)
-        watched = Watched(encoder, probe if guarded else None, dev)
+        tracked = Tracked(encoder, probe if guarded else None, dev)
         self.log = RunLog(None, 0)
         self.done: list[int] = []
         self.monitor = Monitor(
-            watched, plan, Guard(first, NLI.labels) if guarded else None, self.log, self.done.append
+            tracked, plan, Guard(first, NLI.labels) if guarded else None, self.log, self.done.append
         )
         self.step = 0
         self.args: Any = SimpleNamespace(device=torch.device("cpu"))
@@ -375,14 +375,14 @@ def test_without_a_guard_too_vectors_that_are_not_finite_stop_a_run() -> None:
 def test_the_order_of_labels_counts_after_a_fifth_of_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settled: list[bool] = []
+    checked: list[bool] = []
 
     def judge(guard: Guard, reading: Any, **given: bool) -> None:
-        settled.append(given["settled"])
+        checked.append(given["check_labels"])
 
     monkeypatch.setattr(Guard, "judge", judge)
     Run(Plan(10, 1, None)).steps(4)
-    assert settled == [False, True, True, True]
+    assert checked == [False, True, True, True]
 
 
 # --- signals

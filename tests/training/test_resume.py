@@ -294,7 +294,7 @@ def test_a_cut_checkpoint_is_passed_over(half: Job, same_as_whole: Whole, name: 
     found = ended(train, half, None, RESUME)
     assert (found.status, found.answer) == (0, 13)
     (line,) = found.said.splitlines()
-    assert f"step-00000008: {name} is cut or changed" in line
+    assert f"step-00000008: {name} is truncated or changed" in line
     assert line.endswith("continuing from step 4")
     same_as_whole.assert_same(half)
 
@@ -302,7 +302,7 @@ def test_a_cut_checkpoint_is_passed_over(half: Job, same_as_whole: Whole, name: 
 def test_without_a_whole_checkpoint_nothing_is_resumed(half: Job) -> None:
     for path in half.work.rglob("scheduler.pt"):
         path.write_bytes(path.read_bytes()[1:])
-    assert re.search("no checkpoint of the run at .* is whole", refused(half))
+    assert re.search("no checkpoint of the run at .* is complete", refused(half))
 
 
 def test_another_count_of_threads_is_only_warned_of(half: Job, same_as_whole: Whole) -> None:

@@ -77,7 +77,7 @@ def test_an_empty_folder_will_do(tmp_path: Path) -> None:
 def test_a_folder_with_anything_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".hidden").touch()
-    with pytest.raises(InputError, match="there already and not empty"):
+    with pytest.raises(InputError, match="exists and is not empty"):
         RunFolder(tmp_path / "out")
     assert (tmp_path / "out" / ".hidden").exists()
 
@@ -222,7 +222,7 @@ def test_of_a_damaged_last_checkpoint_one_warning_is_given_and_the_one_before_is
     assert found is not None
     assert (found.step, found.state) == (10, {"at": 10})
     (warning,) = caplog.messages
-    assert "step-00000020: model/weights is cut or changed" in warning
+    assert "step-00000020: model/weights is truncated or changed" in warning
     assert warning.endswith("continuing from step 10")
     assert folder.store.steps() == [10]
 
@@ -255,7 +255,7 @@ def test_without_a_whole_checkpoint_nothing_is_resumed_and_nothing_lost(folder: 
     damage(folder, 10)
     damage(folder, 20)
     with pytest.raises(
-        InputError, match=r"no checkpoint of the run at .* is whole: .*start a new run"
+        InputError, match=r"no checkpoint of the run at .* is complete: .*start a new run"
     ):
         folder.begin(IDENTITY, resume=True)
     assert folder.store.steps() == [10, 20]
@@ -366,14 +366,14 @@ def test_the_run_is_in_an_output_that_cannot_be_replaced(
     monkeypatch.chdir(output)
     folder = RunFolder(".")
     assert folder.work == output / "out.run"
-    with folder.held():
+    with folder.locked():
         folder.check(resume=False)
         folder.begin(IDENTITY, resume=False)
         write(folder, 10)
     monkeypatch.chdir(tmp_path)
     again = RunFolder("out")  # where it was begun, though the output could be replaced from here
     again.check(resume=True)
-    with again.held():
+    with again.locked():
         found = again.begin(IDENTITY, resume=True)
         assert found is not None
         assert found.step == 10
@@ -386,7 +386,7 @@ def test_an_output_that_cannot_be_replaced_and_is_not_empty_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letter").write_text("precious")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="exists and is not empty"):
         RunFolder(".")
 
 
@@ -394,7 +394,7 @@ def test_a_link_in_the_place_of_the_run_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "out.run").symlink_to("mine")
     with pytest.raises(InputError, match="is no unfinished run"):
-        RunFolder(tmp_path / "out").held().__enter__()
+        RunFolder(tmp_path / "out").locked().__enter__()
     assert list((tmp_path / "mine").iterdir()) == []
 
 
@@ -422,7 +422,7 @@ def test_a_place_that_cannot_be_written_is_a_storage_error(tmp_path: Path, name:
 
     def begin() -> None:
         folder = RunFolder(tmp_path / name)
-        with folder.held():
+        with folder.locked():
             folder.check(resume=False)
             folder.begin(IDENTITY, resume=False)
 
@@ -468,15 +468,18 @@ def test_what_others_put_into_the_folder_of_a_run_stays(folder: RunFolder) -> No
 
 def test_an_output_is_held_by_one_run(tmp_path: Path) -> None:
     first, second = RunFolder(tmp_path / "out"), RunFolder(tmp_path / "out")
-    with first.held():
+    with first.locked():
         with (
             pytest.raises(StorageError, match=r"another process is writing .*out: pid \d+ on "),
-            second.held(),
+            second.locked(),
         ):
             pass
-        with RunFolder(tmp_path / "other").held(), RunFolder(tmp_path / "out", main=False).held():
+        with (
+            RunFolder(tmp_path / "other").locked(),
+            RunFolder(tmp_path / "out", main=False).locked(),
+        ):
             pass
-    with second.held():
+    with second.locked():
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -485,7 +488,7 @@ def test_a_run_that_fails_leaves_no_folders_above_its_output(tmp_path: Path) -> 
     folder = RunFolder(tmp_path / "a" / "b" / "out")
 
     def fail() -> None:
-        with folder.held():
+        with folder.locked():
             assert (tmp_path / "a" / "b").is_dir()
             folder.begin(IDENTITY, resume=False)
             folder.discard()

@@ -282,7 +282,7 @@ def test_a_series_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
     series = ["--seeds", "1,2,3", "--dev", "dev.tsv"]
     first = run(*series)
     before = contents(tmp_path / "models")
-    assert "is there already and not empty" in one_line(run(*series))
+    assert "exists and is not empty" in one_line(run(*series))
     assert contents(tmp_path / "models") == before
     shutil.rmtree(tmp_path / "models" / "out" / "seed-2")
     shutil.rmtree(tmp_path / "models" / "out" / "seed-3")

@@ -255,15 +255,15 @@ def test_a_loss_that_is_not_finite_ends_the_run(
 def test_a_weight_that_is_not_finite_ends_the_run_before_it_is_kept(
     job: Job, monkeypatch: pytest.MonkeyPatch, dev: bool
 ) -> None:
-    look = Monitor._look
+    assess = Monitor._assess
 
     def spoil(self: Monitor, step: int, *more: Any) -> None:
         if step == 3:
             with torch.no_grad():
-                next(iter(self._watched.encoder.torch.network.parameters()))[:] = math.nan
-        look(self, step, *more)
+                next(iter(self._tracked.encoder.torch.network.parameters()))[:] = math.nan
+        assess(self, step, *more)
 
-    monkeypatch.setattr(Monitor, "_look", spoil)
+    monkeypatch.setattr(Monitor, "_assess", spoil)
     message, model = stopped(job if dev else job._replace(dev=None))
     assert message.startswith("training stopped: the encoder's vectors are no longer finite;")
     assert model is not None

@@ -374,14 +374,14 @@ def test_data_comes_as_files_or_as_what_was_read(
     assert result.record["counts"]["neutral"] == 2 * files
 
 
-def test_texts_are_cut_in_training_as_they_are_later(
+def test_texts_are_truncated_in_training_as_they_are_later(
     train: Train, tmp_path: Path, output: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(rows(4), max_tokens=7, dev=write_dev(tmp_path / "dev.tsv"), checkpoint_steps=1)
-    # Not with each dev score and each look of the guard.
-    assert [text.split(" at ")[0].lstrip("0123456789 of") for text in said(caplog)] == [
-        "distinct training texts are cut",
-        "texts were cut",
+    # Not with each dev score and each snapshot of the guard.
+    assert [text.split(" to ")[0].lstrip("0123456789 of") for text in said(caplog)] == [
+        "distinct training texts are truncated",
+        "texts were truncated",
     ]
     assert Encoder.load(output, device="cpu").max_tokens == 7
 
@@ -483,7 +483,11 @@ BAD_LATER: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"rows": [("entailment", "a", "a")]},
         "needs pairs labelled entailment",
     ),
-    "one text": ("softmax", {"rows": [("neutral", "a", "a")] * 3}, "texts that .* tells apart"),
+    "one text": (
+        "softmax",
+        {"rows": [("neutral", "a", "a")] * 3},
+        "texts to which .* gives different vectors",
+    ),
     "half precision without a GPU": ("softmax", {"precision": "fp16"}, "precision fp16"),
     "an unknown device": ("softmax", {"device": "abacus"}, "device"),
     "an unknown pooling": ("softmax", {"pooling": "median"}, "pooling"),

@@ -18,12 +18,14 @@ from sbertkit.training.dev_set import DevScore
 from sbertkit.training.nli import nli_recipe
 from sbertkit.training.objectives import Contrastive, Softmax
 from sbertkit.training.recipe import Recipe
-from sbertkit.training.run.guard import Reading
+from sbertkit.training.run.guard import SpaceSnapshot
 from sbertkit.training.run.lineage import identity_of
 from sbertkit.training.sweeps import Spread, spread, train_seeds
 
 SCORE = DevScore(0.5, Interval(0.4, 0.6, 0.95))
-READING = Reading(0.3, -2.5, 90.0, {"entailment": 0.8, "contradiction": 0.4}, {"entailment": 0.1})
+READING = SpaceSnapshot(
+    0.3, -2.5, 90.0, {"entailment": 0.8, "contradiction": 0.4}, {"entailment": 0.1}
+)
 BEFORE = Quality.of(SCORE, READING)
 AFTER = replace(BEFORE, spearman=0.75, interval=None)
 LOG = ({"step": 1, "loss": 1.5}, {"step": 2, "loss": None, "dev_spearman": 0.75})

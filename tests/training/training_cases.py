@@ -41,14 +41,17 @@ class Job(NamedTuple):
     def run(self, **more: Any) -> TrainResult:
         """The run itself; `more` settings and options go before those of the job."""
         settings = {**QUICK, **self.settings, **more}
-        kind = OBJECTIVES[self.objective]
-        options = {name: settings.pop(name) for name in settings_of(kind) if name in settings}
+        objective: Any = self.objective
+        if objective in list(OBJECTIVES):
+            kind = OBJECTIVES[objective]
+            options = {name: settings.pop(name) for name in settings_of(kind) if name in settings}
+            objective = kind(**options)
         return train_nli(
             self.base,
             self.data,
             self.output,
             pooling=self.pooling,
-            objective=kind(**options),
+            objective=objective,
             dev=self.dev,
             config=TrainConfig(**settings),
         )

@@ -1,1 +1,1 @@
-"""What a trained model says of itself: its card and its training curves."""
+"""What is written about a trained model: its card and its training curves."""

@@ -64,14 +64,14 @@ _LIMITS = """\
 - English NLI sets were written by crowd workers: they carry stereotypes about people, and their
   labels can often be guessed from one sentence alone. A model trained on them may learn both.
 - A high cosine does not prove that two texts mean the same. Not for decisions about people.
-- The licences of the base and of the data were not checked; they may bind this model too."""
+- The licenses of the base and of the data were not checked; they may bind this model too."""
 
 
 def model_card(record: Mapping[str, Any]) -> str:
     """The text of README.md, Markdown with the front matter that the Hugging Face hub reads.
 
     Names that come from the user (paths, splits, labels) are shown as code and can neither form
-    Markdown, HTML or YAML nor tell folders of this machine; undefined values are ``n/a``.
+    Markdown, HTML or YAML nor name folders of this machine; undefined values are ``n/a``.
 
     Args:
         record: The run as JSON holds it: what was trained, on what, how, and readings before and
@@ -169,7 +169,7 @@ def _settings(record: Mapping[str, Any]) -> str:
 def _scores(record: Mapping[str, Any]) -> str:
     dev = record.get("dev")
     if not dev:
-        return "There was no dev set: nothing here tells whether the training helped."
+        return "There was no dev set: nothing here shows whether the training helped."
     split = "" if dev.get("split") is None else f", split {code(dev['split'])}"
     where = (
         f"{number(dev.get('pairs'))} scored pairs of {code(base_name(dev.get('source')))}{split}; "
@@ -177,7 +177,7 @@ def _scores(record: Mapping[str, Any]) -> str:
     )
     sides = _sides(record)
     rows = [
-        ("Spearman × 100", *(_hundredfold(side.get("spearman")) for side in sides)),
+        ("Spearman × 100", *(_times_100(side.get("spearman")) for side in sides)),
         ("bootstrap interval", *(_interval(side.get("interval")) for side in sides)),
     ]
     last = "Each interval is that of one encoder over these pairs, not of the difference."
@@ -190,10 +190,10 @@ def _scores(record: Mapping[str, Any]) -> str:
 
 
 def _verdict(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What the two scores say, in one sentence; a worse encoder in bold."""
+    """The result of the two scores in one sentence; a worse encoder in bold."""
     first, second = finite(before.get("spearman")), finite(after.get("spearman"))
     if first is None or second is None:
-        return "A score is undefined: nothing here tells whether the training helped."
+        return "A score is undefined: nothing here shows whether the training helped."
     change = f"{100 * (second - first):+.2f} points"
     if second < first:
         return f"**The trained encoder is worse than its base ({change}).**"
@@ -237,7 +237,7 @@ def _items(record: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
     return list((record.get(key) or {}).items())
 
 
-def _hundredfold(value: object) -> str:
+def _times_100(value: object) -> str:
     return percent(finite(value))
 
 
@@ -246,4 +246,4 @@ def _interval(interval: Mapping[str, Any] | None) -> str:
     if low is None or high is None:
         return UNDEFINED
     share = "" if level is None else f" ({100 * level:g} %)"
-    return f"{_hundredfold(low)} to {_hundredfold(high)}{share}"
+    return f"{_times_100(low)} to {_times_100(high)}{share}"

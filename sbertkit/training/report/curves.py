@@ -45,10 +45,10 @@ class _Line(NamedTuple):
 
 
 class _Style(NamedTuple):
-    """How one value is drawn; the colours are those of Okabe and Ito, safe for colour blindness."""
+    """How one value is drawn; the colors are those of Okabe and Ito, safe for color blindness."""
 
     label: str
-    colour: str
+    color: str
     marker: str = ""
 
 
@@ -153,12 +153,12 @@ def _figure(lines: Mapping[str, _Line]) -> Any:
 
 
 def _draw_loss(axes: Any, lines: Mapping[str, _Line]) -> None:
-    line, colour = lines["loss"], _STYLES["loss"].colour
+    line, color = lines["loss"], _STYLES["loss"].color
     smooth = _smoothed(line)
     alpha = 1.0 if smooth is None else 0.4
-    _plot(axes, line, _Style("as logged", colour), linewidth=0.7, alpha=alpha)
+    _plot(axes, line, _Style("as logged", color), linewidth=0.7, alpha=alpha)
     if smooth is not None:
-        _plot(axes, smooth, _Style("smoothed", colour), linewidth=1.8)
+        _plot(axes, smooth, _Style("smoothed", color), linewidth=1.8)
     _scale(axes, "loss")
     _legend(axes)
 
@@ -185,7 +185,7 @@ def _draw_lines(axes: Any, lines: Mapping[str, _Line], *, label: str) -> None:
 
 
 def _draw_two_scales(axes: Any, lines: Mapping[str, _Line]) -> None:
-    """The first line before the second, each on its own scale, whose numbers have its colour."""
+    """The first line before the second, each on its own scale, whose numbers have its color."""
     axes.set_zorder(1)
     axes.patch.set_visible(False)  # it would hide the line behind
     drawn: list[Any] = []
@@ -197,8 +197,8 @@ def _draw_two_scales(axes: Any, lines: Mapping[str, _Line]) -> None:
         style = _STYLES[key]
         _plot(side, line, style, **({"linewidth": 0.9, "alpha": 0.75} if drawn else {}))
         _scale(side, style.label)
-        side.yaxis.label.set_color(style.colour)
-        side.tick_params(axis="y", colors=style.colour)
+        side.yaxis.label.set_color(style.color)
+        side.tick_params(axis="y", colors=style.color)
         drawn.append(side.lines[0])
     _legend(axes, drawn)
 
@@ -208,14 +208,14 @@ def _plot(axes: Any, line: _Line, style: _Style, **options: Any) -> None:
     steps, values = _thinned(line)
     axes.plot(
         *(steps, values),
-        **({"color": style.colour, "linewidth": 1.3, "markersize": 4} | options),
+        **({"color": style.color, "linewidth": 1.3, "markersize": 4} | options),
         marker=style.marker if len(steps) <= 60 else "",
         label=style.label,
     )
     gaps = np.isnan(np.concatenate(([np.nan], values, [np.nan])))
     alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
     if alone.any():
-        axes.plot(steps[alone], values[alone], ".", color=style.colour, markersize=5)
+        axes.plot(steps[alone], values[alone], ".", color=style.color, markersize=5)
 
 
 def _scale(axes: Any, label: str) -> None:
@@ -226,8 +226,8 @@ def _scale(axes: Any, label: str) -> None:
 def _legend(axes: Any, drawn: list[Any] | None = None) -> None:
     """Puts the legend between title and panel, where it hides no line."""
     place = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.985), "borderaxespad": 0.0}
-    look = {"ncols": 3, "frameon": False, "handlelength": 1.6, "columnspacing": 1.4}
-    legend = axes.legend(handles=drawn, **place, **look)
+    style = {"ncols": 3, "frameon": False, "handlelength": 1.6, "columnspacing": 1.4}
+    legend = axes.legend(handles=drawn, **place, **style)
     legend.set_in_layout(False)  # a long one would push the columns apart
 
 

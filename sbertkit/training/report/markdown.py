@@ -18,7 +18,7 @@ _RISKY_IN_PROSE = re.compile(
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """A value as one line without control characters, cut to `limit` characters."""
+    """A value as one line without control characters, truncated to `limit` characters."""
     text = repair_surrogates(str(value))
     shown = (
         " " if char.isspace() else "" if unicodedata.category(char) in _INVISIBLE else char
@@ -29,7 +29,7 @@ def one_line(value: object, limit: int = 200) -> str:
 
 
 def base_name(path: object) -> str | None:
-    """The last part of a path of any system, so that no folder is told; None for no path."""
+    """The last part of a path of any system, so that no folder is named; None for no path."""
     parts = [part for part in re.split(r"[/\\]", "" if path is None else str(path)) if part]
     return parts[-1] if parts else None
 

@@ -88,7 +88,7 @@ def loading(path: Path) -> Iterator[None]:
 
 
 def check_schedule(path: Path, scheduler: Any) -> None:
-    """Nothing, if the scheduler can go on from the state in that file.
+    """Nothing, if the scheduler can continue from the state in that file.
 
     Raises:
         InputError: A field is missing, unknown, or of another type, and would be set as it is.

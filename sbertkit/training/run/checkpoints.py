@@ -1,4 +1,4 @@
-"""Checkpoints: folders that appear whole or not at all, with a hash of every file."""
+"""Checkpoints: folders that appear complete or not at all, with a hash of every file."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from sbertkit.storage import (
 )
 
 Scalar = str | bool | int | float | None
-"""What a JSON document has at its leaves."""
+"""A value at the leaves of a JSON document."""
 
 MANIFEST = "checkpoint.json"
 _FORMAT = 1
@@ -31,7 +31,7 @@ _KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A whole checkpoint.
+    """A complete checkpoint.
 
     Attributes:
         folder: Where it is; ``model`` in it is a model folder like any other.
@@ -84,7 +84,7 @@ class CheckpointStore:
         Args:
             step: Optimizer steps done.
             fill: Writes the files into a folder.
-            state: What the monitor wants to know again.
+            state: What the monitor keeps.
             best: Step of the best checkpoint, which is kept.
 
         Raises:
@@ -117,7 +117,7 @@ class CheckpointStore:
         return path
 
     def steps(self) -> list[int]:
-        """Steps of the checkpoints there are, whole or not, ascending."""
+        """Steps of all checkpoints, complete or not, ascending."""
         found = []
         for path in self.folder.glob("step-*"):
             with suppress(ValueError):
@@ -128,7 +128,7 @@ class CheckpointStore:
         """The checkpoint after so many steps, once every file is known to be as it was written.
 
         Raises:
-            InputError: A file is missing, cut or changed.
+            InputError: A file is missing, truncated or changed.
         """
         folder = inside(self.folder, self.path(step).name)
         path = folder / MANIFEST
@@ -136,7 +136,7 @@ class CheckpointStore:
             content = parse_json(read_regular(path), path)
             manifest = as_record(content, _Manifest, path)
             if content.pop("sha256") != _digest(content):
-                raise InputError("cut or changed")
+                raise InputError("truncated or changed")
         except (OSError, InputError, RecursionError) as error:
             raise InputError(f"{folder}: {MANIFEST} cannot be read ({error})") from error
         if (manifest.step, manifest.format) != (step, _FORMAT):
@@ -148,8 +148,8 @@ class CheckpointStore:
             found = _hash_inside(folder, name)
             if found != known:
                 raise InputError(
-                    f"{folder}: {name} is cut or changed (expected SHA-256 {known[:12]}..., found "
-                    f"{found[:12]})"
+                    f"{folder}: {name} is truncated or changed (expected SHA-256 {known[:12]}..., "
+                    f"found {found[:12]})"
                 )
         return Checkpoint(folder, step, manifest.state)
 
@@ -171,7 +171,7 @@ class CheckpointStore:
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """A hash of the manifest itself, without its own hash; it says what the files must be."""
+    """A hash of the manifest itself, without its own hash; it lists what the files must be."""
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

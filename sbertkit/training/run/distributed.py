@@ -1,4 +1,4 @@
-"""How many processes train together: what torchrun, or accelerate's launcher, has told this one."""
+"""Distributed runs: this process among those that torchrun, or accelerate's launcher, started."""
 
 import os
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Launch(NamedTuple):
 
 
 def launch() -> Launch:
-    """What the environment says; a process that was started alone is the only one.
+    """What the environment declares; a process that was started alone is the only one.
 
     Raises:
         InputError: Variables of a launcher are missing, contradict each other, or ask for what
@@ -43,7 +43,7 @@ def launch() -> Launch:
             )
     numbers = {name: _whole(name) for name in _NUMBERS}
     processes = numbers["WORLD_SIZE"] or 1
-    if processes == 1 and numbers["LOCAL_RANK"] is None:  # a RANK alone is a left-over
+    if processes == 1 and numbers["LOCAL_RANK"] is None:  # a RANK alone is stale
         _refuse_mpi()
         return Launch(0, 1)
     missing = [name for name in _NEEDED if not os.environ.get(name)]
@@ -75,5 +75,5 @@ def _refuse_mpi() -> None:
     for name in _OF_MPI:
         if (_whole(name) or 1) > 1:
             raise InputError(
-                f"{name} says that mpirun has started several processes; start with torchrun"
+                f"{name} shows that mpirun started several processes; start with torchrun"
             )

@@ -46,7 +46,7 @@ class _Identity:
 class RunFolder:
     """Where a run works until it is done.
 
-    The model appears at `output` when the run is finished, whole. Until then everything is in
+    The model appears at `output` when the run is finished, complete. Until then everything is in
     `work`, named as the output with ``.run`` at its end. It is beside the output, or in it where
     the output is an empty folder that cannot be replaced, such as a mounted one.
 
@@ -63,7 +63,7 @@ class RunFolder:
         with storage_errors(self.output):
             if self.output.exists() and not self.output.is_dir():
                 raise InputError(f"{self.output} is a file; expected a new folder for the model")
-            self.work = self._place_of_work()
+            self.work = self._work_folder()
             if all((self.output / name).is_file() for name in _FINISHED):
                 raise InputError(
                     f"the run at {self.output} is finished, its model is there; choose a new "
@@ -71,14 +71,13 @@ class RunFolder:
                 )
             if self.output.is_dir() and any(place != self.work for place in self.output.iterdir()):
                 raise InputError(
-                    f"{self.output} is there already and not empty; choose a new folder, or remove "
-                    "it"
+                    f"{self.output} exists and is not empty; choose a new folder, or remove it"
                 )
         self.store = CheckpointStore(self.work / "checkpoints")
         self.log = self.work / LOG_FILE
         self._main = main
 
-    def _place_of_work(self) -> Path:
+    def _work_folder(self) -> Path:
         name = f"{self.output.name}.run"
         beside, inside = self.output.parent / name, self.output / name
         for place in (beside, inside):
@@ -93,7 +92,7 @@ class RunFolder:
             return (self.work / _SETTINGS).is_file()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keeps other runs away from the output for the block.
 
         The folders above the output are made; those it made go again when the block fails.
@@ -139,12 +138,12 @@ class RunFolder:
 
         Raises:
             InputError: Data or settings are not those of the unfinished run, or no checkpoint of
-                it is whole.
+                it is complete.
         """
         if resume:
             self._check_identity(identity)
             self.store.sweep()
-            return self._last_whole()
+            return self._last_complete()
         if self._main:
             with storage_errors(self.work):
                 self.discard()  # what a kill left before the run was known
@@ -167,28 +166,28 @@ class RunFolder:
         for folder in (self.store.folder, self.work / TRACKERS):
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
-            for file in (*self._half_written(), self.log, self.work / _SETTINGS):
+            for file in (*self._partial_files(), self.log, self.work / _SETTINGS):
                 file.unlink(missing_ok=True)
-            self.work.rmdir()  # unless it is held, by whom it is removed then
+            self.work.rmdir()  # unless it is locked; its holder removes it then
 
     def _check_name(self) -> None:
-        """Refuses to work where something stands that no run has left.
+        """Refuses to work where there is something that no run wrote.
 
         Raises:
             InputError: It is so.
         """
-        foreign = self.work.is_symlink()
-        if not foreign and not self.is_unfinished:
-            ours = {self.work / LOCK_FILE, *self._half_written()}
+        unknown = self.work.is_symlink()
+        if not unknown and not self.is_unfinished:
+            ours = {self.work / LOCK_FILE, *self._partial_files()}
             files = (path for path in self.work.rglob("*") if not path.is_dir())
-            foreign = any(path not in ours for path in files)
-        if foreign:
+            unknown = any(path not in ours for path in files)
+        if unknown:
             raise InputError(
                 f"{self.work} is there and is no unfinished run; training needs the name: move it, "
                 "or choose another output"
             )
 
-    def _half_written(self) -> list[Path]:
+    def _partial_files(self) -> list[Path]:
         """What a kill has left of the file that makes the folder a run."""
         names = re.compile(side_pattern(_SETTINGS))
         if not self.work.is_dir():
@@ -212,11 +211,11 @@ class RunFolder:
         if changes:
             raise InputError(
                 f"the run at {self.work} cannot be resumed, since it was begun with other data or "
-                f"settings: {'; '.join(changes)}; give those again, or begin anew elsewhere"
+                f"settings: {'; '.join(changes)}; give those again, or start a new run elsewhere"
             )
 
-    def _last_whole(self) -> Checkpoint | None:
-        """The last checkpoint that is whole; damaged ones after it are said and removed."""
+    def _last_complete(self) -> Checkpoint | None:
+        """The last complete checkpoint; damaged ones after it are logged and removed."""
         steps = self.store.steps()
         faults = []
         for step in reversed(steps):
@@ -232,7 +231,7 @@ class RunFolder:
             return found
         if faults:
             raise InputError(
-                f"no checkpoint of the run at {self.work} is whole: {faults[0]}; start a new run"
+                f"no checkpoint of the run at {self.work} is complete: {faults[0]}; start a new run"
             )
         if self._main:
             done = max((row["step"] for row in surviving_rows(self.log)), default=0)

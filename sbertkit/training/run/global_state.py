@@ -10,7 +10,7 @@ from transformers.utils import logging as transformers_logging
 
 
 @contextmanager
-def own_surroundings() -> Iterator[None]:
+def isolated_global_state() -> Iterator[None]:
     """Gradients in the block whatever the caller's mode, and its random numbers as they were after.
 
     The Trainer seeds the global generators of Python, NumPy and torch, and sets the log level of

@@ -1,4 +1,4 @@
-"""The guard: readings of a space in training, and when they mean that the run has gone wrong."""
+"""The guard: snapshots of a space in training, and when they mean that a run has gone wrong."""
 
 import math
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ COLLAPSE_BOUND = 0.9
 is nearly 1."""
 _RISE = 0.01
 _SURE = 4.0
-"""Standard errors by which labels must stand in the wrong order."""
-_LEAST_PAIRS = 16
+"""Standard errors by which labels must be in the wrong order."""
+_MIN_PAIRS = 16
 
 NOT_FINITE = "the encoder's vectors are no longer finite; lower the learning rate, or train in fp32"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a space looks like at one moment; None where it is undefined.
+class SpaceSnapshot:
+    """What a space is like at one moment; None where it is undefined.
 
     Attributes:
         random_cosine: Mean cosine of two random texts; near 1 when all texts look the same.
@@ -52,8 +52,8 @@ class Reading:
         }
 
 
-class Probe:
-    """Fixed pairs of texts whose vectors are read from time to time.
+class ProbeSet:
+    """Fixed pairs of texts whose vectors are encoded from time to time.
 
     Args:
         data: Rows to draw from, of which the first two texts are taken.
@@ -78,8 +78,8 @@ class Probe:
         ).reshape(-1, 2)
         self._texts = list(numbers)
 
-    def read(self, encoder: Encoder) -> Reading | None:
-        """The reading of the encoder as it is now; None when its vectors are not finite."""
+    def snapshot(self, encoder: Encoder) -> SpaceSnapshot | None:
+        """The space of the encoder as it is now; None when its vectors are not finite."""
         vectors = _vectors(encoder, self._texts)
         if vectors is None:
             return None
@@ -89,9 +89,9 @@ class Probe:
             part = cosines[self._labels == label]
             if len(part):
                 means[name] = float(part.mean())
-            if len(part) >= _LEAST_PAIRS:
+            if len(part) >= _MIN_PAIRS:
                 errors[name] = float(part.std(ddof=1)) / math.sqrt(len(part))
-        return Reading(
+        return SpaceSnapshot(
             mean_random_cosine(vectors), uniformity(vectors), effective_rank(vectors), means, errors
         )
 
@@ -105,33 +105,35 @@ def _vectors(encoder: Encoder, texts: list[str]) -> npt.NDArray[np.float32] | No
 
 @dataclass(slots=True)
 class Guard:
-    """Judges readings in their order.
+    """Judges snapshots in their order.
 
     Attributes:
-        first: The reading before training.
+        first: The snapshot before training.
         labels: Names of the labels of the data, the one of the most similar pairs first.
         doubts: Judgements in a row that found the same fault; at the second the run is stopped.
-        last_cosine: Random-pair cosine of the reading before.
-        fault: The fault that the last reading showed, if any.
+        last_cosine: Random-pair cosine of the snapshot before.
+        fault: The fault that the last snapshot showed, if any.
     """
 
-    first: Reading
+    first: SpaceSnapshot
     labels: tuple[str, ...] = ()
     doubts: Count = 0
     last_cosine: float = field(default=-1.0)
     fault: str | None = None
 
-    def judge(self, reading: Reading | None, *, settled: bool) -> str | None:
+    def judge(self, snapshot: SpaceSnapshot | None, *, check_labels: bool) -> str | None:
         """Why the run must stop, or None.
 
         Args:
-            reading: The space now; None when its vectors are not finite.
-            settled: Whether enough was trained for the order of the labels to count.
+            snapshot: The space now; None when its vectors are not finite.
+            check_labels: Whether enough was trained for the order of the labels to count.
         """
-        if reading is None:
+        if snapshot is None:
             return NOT_FINITE
-        found = self._collapse(reading) or (wrong_order(reading, self.labels) if settled else None)
-        self.last_cosine = -1.0 if reading.random_cosine is None else reading.random_cosine
+        found = self._collapse(snapshot) or (
+            wrong_order(snapshot, self.labels) if check_labels else None
+        )
+        self.last_cosine = -1.0 if snapshot.random_cosine is None else snapshot.random_cosine
         kind = None if found is None else found.split(":")[0]
         self.doubts = (
             self.doubts + 1 if kind is not None and kind == self.fault else int(bool(kind))
@@ -140,13 +142,13 @@ class Guard:
         return found if self.doubts >= 2 else None
 
     @property
-    def suspicious(self) -> bool:
-        """Whether the last reading showed a fault, so that no checkpoint should be made of it."""
+    def has_warning(self) -> bool:
+        """Whether the last snapshot showed a fault, so that no checkpoint should be made of it."""
         return self.doubts > 0
 
-    def _collapse(self, reading: Reading) -> str | None:
+    def _collapse(self, snapshot: SpaceSnapshot) -> str | None:
         start = self.first.random_cosine or 0.0
-        now = reading.random_cosine
+        now = snapshot.random_cosine
         if now is None:
             return "collapse: all vectors became zero; lower the learning rate"
         rising = now >= self.last_cosine or now > 1 - (1 - COLLAPSE_BOUND) / 2
@@ -156,8 +158,8 @@ class Guard:
             return None
         rank = (
             ""
-            if reading.effective_rank is None
-            else f", effective rank {reading.effective_rank:.1f}"
+            if snapshot.effective_rank is None
+            else f", effective rank {snapshot.effective_rank:.1f}"
         )
         return (
             f"collapse: random pairs of texts have a mean cosine of {now:.3f} (before training "
@@ -166,13 +168,13 @@ class Guard:
         )
 
 
-def wrong_order(reading: Reading, labels: Sequence[str]) -> str | None:
+def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
     """What is wrong when pairs of the first label are surely less similar than others, else None.
 
     Surely: by more than four standard errors of the difference. The order of the other labels does
     not count: not every healthy space tells contradicting from neutral pairs by a cosine.
     """
-    means, errors = reading.label_cosines, reading.label_errors
+    means, errors = snapshot.label_cosines, snapshot.label_errors
     for other in labels[1:]:
         if not {labels[0], other} <= errors.keys():
             continue

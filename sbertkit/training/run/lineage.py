@@ -65,7 +65,7 @@ def record_of(
     Args:
         setup: The run.
         identity: What `identity_of` gave before training.
-        monitor: Watched it.
+        monitor: Scored it.
         before: The base.
         after: The trained encoder.
     """

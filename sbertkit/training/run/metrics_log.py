@@ -1,4 +1,4 @@
-"""The metrics log of a run: one JSON object a line, with ``step`` in each."""
+"""The metrics log of a run: one JSON object per line, with ``step`` in each."""
 
 import json
 import math
@@ -23,10 +23,10 @@ class _Row:
 
 
 class RunLog:
-    """The metrics log of a run that is going on.
+    """The metrics log of a run in progress.
 
     Args:
-        path: The file, None for none; rows after `step` that are there already are dropped.
+        path: The file, None for none; earlier rows after `step` are dropped.
         step: The step at which the run begins, or is resumed.
     """
 
@@ -59,7 +59,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def surviving_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of the log of an unfinished run, but for lines that a crash has cut.
+    """The rows of the log of an unfinished run, without lines that a crash truncated.
 
     Raises:
         InputError: No regular file.

@@ -1,4 +1,4 @@
-"""The monitor: watches a run step by step, scores it, logs it, and says when to save or stop."""
+"""The monitor: scores and logs a run step by step, and decides when to save or stop."""
 
 import signal
 import time
@@ -17,12 +17,12 @@ from sbertkit.errors import InputError
 from sbertkit.progress import Advance
 from sbertkit.schema import Count
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.run.guard import NOT_FINITE, Guard, Probe
+from sbertkit.training.run.guard import NOT_FINITE, Guard, ProbeSet
 from sbertkit.training.run.metrics_log import RunLog
 
 _FIRST_PROBE = 8
-_SETTLED = 0.2
-"""Share of a run after which the order of the labels counts."""
+_LABELS_COUNT_FROM = 0.2
+"""Share of a run from which on the order of the labels counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Plan:
         return step % self.checkpoint == 0 or step == self.total
 
     def is_probe(self, step: int) -> bool:
-        """Whether the guard looks: with each checkpoint, halfway, and early on."""
+        """Whether the guard takes a snapshot: with each checkpoint, halfway, and early on."""
         often = max(1, self.checkpoint // 2)
         early = step < often and step >= _FIRST_PROBE and step & (step - 1) == 0
         return early or step % often == 0 or self.is_checkpoint(step)
@@ -83,8 +83,8 @@ class MonitorState:
 
 
 @dataclass(slots=True)
-class Watched:
-    """What the monitor looks at.
+class Tracked:
+    """What the monitor reads.
 
     Attributes:
         encoder: In training.
@@ -93,7 +93,7 @@ class Watched:
     """
 
     encoder: Encoder
-    probe: Probe | None
+    probe: ProbeSet | None
     dev: DevSet | None
 
 
@@ -112,15 +112,15 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
         progress: Best score and so on.
 
     Args:
-        watched: Encoder, probe and dev set.
+        tracked: Encoder, probe and dev set.
         plan: When to do what.
-        guard: Judges the readings; None for no guard.
+        guard: Judges the snapshots; None for no guard.
         log: Where metrics go.
         advance: Called with each step, for the progress bar.
     """
 
     def __init__(
-        self, watched: Watched, plan: Plan, guard: Guard | None, log: RunLog, advance: Advance
+        self, tracked: Tracked, plan: Plan, guard: Guard | None, log: RunLog, advance: Advance
     ) -> None:
         self.verdict: str | None = None
         self.steps = 0
@@ -128,7 +128,7 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
         self.plan = plan
         self.guard = guard
         self.report: Callable[[dict[str, Any]], None] = lambda _: None
-        self._watched = watched
+        self._tracked = tracked
         self._log = log
         self._advance = advance
         self._clock = _Clock()
@@ -188,39 +188,39 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Looks at the run, and decides whether it is saved, and whether it goes on."""
+        """Assesses the run, and decides whether it is saved, and whether it continues."""
         self.progress.seconds += time.perf_counter() - self._clock.resumed
         self._advance(1)
         self.steps = state.global_step
         self._agree(args.device)
         due = control.should_log
-        self._look(state.global_step, control)
+        self._assess(state.global_step, control)
         control.should_log = due  # which our own rows have reset
         self._clock.resumed = time.perf_counter()
 
     def _agree(self, device: torch.device) -> None:
-        """Tells all processes of a signal that one of them got: they must stop at the same step."""
+        """Shares a signal that one process got: all must stop at the same step."""
         if not (dist.is_available() and dist.is_initialized()):
             return
         number = torch.tensor(self._clock.interrupted or 0, device=device)
         dist.all_reduce(number, dist.ReduceOp.MAX)
         self._clock.interrupted = int(number) or None
 
-    def _look(self, step: int, control: TrainerControl) -> None:
-        if self._watched.probe is not None and self.plan.is_probe(step):
+    def _assess(self, step: int, control: TrainerControl) -> None:
+        if self._tracked.probe is not None and self.plan.is_probe(step):
             self._judge(step)
             if self.verdict is not None:
                 control.should_training_stop = True
                 return
-        sound = self.guard is None or not self.guard.suspicious
+        healthy = self.guard is None or not self.guard.has_warning
         if self.plan.is_checkpoint(step):
-            if self._watched.dev is not None:
-                self._score(step, control, may_be_best=sound)
+            if self._tracked.dev is not None:
+                self._score(step, control, may_be_best=healthy)
             if self.verdict is not None:
                 return
-            control.should_save = sound
+            control.should_save = healthy
         if self._clock.interrupted is not None:
-            control.should_save = sound
+            control.should_save = healthy
             control.should_training_stop = True
 
     def on_log(
@@ -237,19 +237,19 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
             self._log.add({"step": state.global_step, **row})
 
     def _judge(self, step: int) -> None:
-        probe, guard = self._watched.probe, self.guard
+        probe, guard = self._tracked.probe, self.guard
         if probe is None or guard is None:
             return
-        reading = probe.read(self._watched.encoder)
-        if reading is not None:
-            self.report(reading.row())
-        settled = step >= _SETTLED * self.plan.total
-        self.verdict = guard.judge(reading, settled=settled)
+        snapshot = probe.snapshot(self._tracked.encoder)
+        if snapshot is not None:
+            self.report(snapshot.row())
+        check_labels = step >= _LABELS_COUNT_FROM * self.plan.total
+        self.verdict = guard.judge(snapshot, check_labels=check_labels)
 
     def _score(self, step: int, control: TrainerControl, *, may_be_best: bool) -> None:
-        dev = self._watched.dev
+        dev = self._tracked.dev
         try:
-            score = None if dev is None else dev.score(self._watched.encoder).spearman
+            score = None if dev is None else dev.score(self._tracked.encoder).spearman
         except InputError:  # not finite, which without a guard nobody has seen yet
             self.verdict = NOT_FINITE
             control.should_training_stop = True

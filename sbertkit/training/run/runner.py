@@ -21,12 +21,12 @@ from sbertkit.training.run.checkpoint_state import read_state
 from sbertkit.training.run.checkpoints import Checkpoint
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
-from sbertkit.training.run.global_state import own_surroundings
-from sbertkit.training.run.guard import Guard, Probe, Reading, wrong_order
+from sbertkit.training.run.global_state import isolated_global_state
+from sbertkit.training.run.guard import Guard, ProbeSet, SpaceSnapshot, wrong_order
 from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
-from sbertkit.training.run.monitor import Monitor, Watched
+from sbertkit.training.run.monitor import Monitor, Tracked
 from sbertkit.training.run.setup import Setup, set_up, trainer_arguments
 from sbertkit.training.run.siamese import Siamese
 from sbertkit.training.run.trainer import SiameseTrainer
@@ -48,7 +48,7 @@ def train(recipe: Recipe, output: str | os.PathLike[str]) -> TrainResult:
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
     folder = RunFolder(output, main=launch().is_main)
-    with own_surroundings(), folder.held():
+    with isolated_global_state(), folder.locked():
         folder.check(resume=recipe.config.resume)
         task = recipe.load()
         _check_trackers(task.config.report_to)
@@ -59,9 +59,9 @@ def train(recipe: Recipe, output: str | os.PathLike[str]) -> TrainResult:
 def _run(task: Task, folder: RunFolder) -> TrainResult:
     setup, config = set_up(task), task.config
     before = _quality(task)
-    _check_start(before.reading, task.encoder)
+    _check_start(before.snapshot, task.encoder)
     labels = task.data.form.labels
-    if config.guard and (fault := wrong_order(before.reading, labels)) is not None:
+    if config.guard and (fault := wrong_order(before.snapshot, labels)) is not None:
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
             "from premises by a word or so, switch the guard off (--no-guard)"
@@ -73,9 +73,9 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
         after = _quality(task)
-        # A fault first seen at the last step is confirmed, or not, by this larger reading.
-        if monitor.guard is not None and monitor.guard.suspicious:
-            monitor.verdict = monitor.guard.judge(after.reading, settled=True)
+        # A fault first seen at the last step is confirmed, or not, by this larger snapshot.
+        if monitor.guard is not None and monitor.guard.has_warning:
+            monitor.verdict = monitor.guard.judge(after.snapshot, check_labels=True)
             _check_end(monitor, folder)
         record = record_of(setup, identity, monitor, before.quality, after.quality)
         result = TrainResult(
@@ -99,18 +99,18 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     return result
 
 
-def _check_start(reading: Reading, encoder: Encoder) -> None:
+def _check_start(snapshot: SpaceSnapshot, encoder: Encoder) -> None:
     """Refuses a base or data from which nothing can be learned."""
-    if reading.random_cosine is None:
+    if snapshot.random_cosine is None:
         raise InputError(
-            f"expected texts that {encoder.options.model} tells apart, found zero vectors alone, "
-            "or one text that is premise and hypothesis of every pair; check the base and the data"
+            f"expected texts to which {encoder.options.model} gives different vectors, found zero "
+            "vectors alone, or a single text in all rows; check the base and the data"
         )
 
 
 @contextmanager
 def _each_logged_once() -> Iterator[None]:
-    """Logs once what each reading and dev score warns of the same texts, such as truncation."""
+    """Logs once what each snapshot and dev score warns of the same texts, such as truncation."""
     source = logging.getLogger("sbertkit.encoder.encoding")
     logged = set()
 
@@ -157,7 +157,7 @@ def _check_trackers(names: tuple[str, ...]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Measured:
     quality: Quality
-    reading: Reading
+    snapshot: SpaceSnapshot
 
 
 def _quality(task: Task) -> _Measured:
@@ -165,15 +165,15 @@ def _quality(task: Task) -> _Measured:
     encoder = task.encoder
     encoder.torch.network.eval()
     encoder.torch.weights_changed()
-    probe = Probe(task.data, _PROBE_PAIRS_BEFORE_AND_AFTER, task.config.seed)
-    reading = probe.read(encoder)
-    if reading is None:
+    probe = ProbeSet(task.data, _PROBE_PAIRS_BEFORE_AND_AFTER, task.config.seed)
+    snapshot = probe.snapshot(encoder)
+    if snapshot is None:
         raise InputError(
             f"{encoder.options.model} gives vectors with NaN or infinite values; its weights are "
             "damaged"
         )
     score = None if task.dev is None else task.dev.score(encoder, interval=True)
-    return _Measured(Quality.of(score, reading), reading)
+    return _Measured(Quality.of(score, snapshot), snapshot)
 
 
 def _train(
@@ -185,13 +185,13 @@ def _train(
     log = RunLog(folder.log if launch().is_main else None, step)
     guard = probe = None
     if config.guard:
-        probe = Probe(task.data, _PROBE_PAIRS, config.seed)
-        first = probe.read(encoder)
+        probe = ProbeSet(task.data, _PROBE_PAIRS, config.seed)
+        first = probe.snapshot(encoder)
         guard = None if first is None else Guard(first, task.data.form.labels)
     with track("training", setup.plan.total, shown=config.progress) as advance:
         advance(step)
-        watched = Watched(encoder, probe, task.dev)
-        monitor = Monitor(watched, setup.plan, guard, log, advance)
+        tracked = Tracked(encoder, probe, task.dev)
+        monitor = Monitor(tracked, setup.plan, guard, log, advance)
         if checkpoint is not None:
             monitor.steps = checkpoint.step
             monitor.restore(read_state(checkpoint))

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 _CHECKPOINTS = 10
 _MIN_INTERVAL = 100
-"""Steps between checkpoints at least, or else a short run spends its time on dev scores."""
+"""Minimum of steps between checkpoints, or else a short run spends its time on dev scores."""
 _LOG_ROWS = 200
 """Rows of the log that the loss makes, about."""
 
