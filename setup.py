@@ -25,6 +25,7 @@ setup(
         "sbertkit.data": ["wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
         "sbertkit.evaluation.report": ["templates/*"],
+        "sbertkit.training.report": ["templates/*"],
         "sbertkit.evaluation.suites": ["files/*.toml"],
     },
     install_requires=[

@@ -54,6 +54,7 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
         "sbertkit/data/wordnet/glosses.jsonl.gz",
         "sbertkit/data/wordnet/LICENSE.txt",
         "sbertkit/evaluation/report/templates/page.html",
+        "sbertkit/training/report/templates/model_card.md",
     }
     expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "sbertkit").rglob("*.toml")}
     packed = {name for name in wheel_names if name.startswith("sbertkit/")}

@@ -16,14 +16,26 @@ class DataForm:
         name: What rows are called in messages.
         texts: Texts per row; the first two are compared in reports of the space.
         labels: The names of the label numbers, the one whose two texts are most similar first.
+        expected_cosines: How the mean cosines of the labels should be ordered, for the model card.
+        limits: What users of a model trained on such data should know, for the model card.
     """
 
     name: str
     texts: int
     labels: tuple[str, ...] = ()
+    expected_cosines: str = ""
+    limits: str = ""
 
 
-NLI = DataForm("pairs of premise and hypothesis with a label", 2, NLI_LABELS)
+NLI = DataForm(
+    "pairs of premise and hypothesis with a label",
+    2,
+    NLI_LABELS,
+    "It should fall from entailment over neutral to contradiction.",
+    "English NLI sets were written by crowd workers: they carry stereotypes about people, and "
+    "their labels can often be guessed from one sentence alone. A model trained on them may learn "
+    "both.",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ def test_numbers_stand_as_they_were_given() -> None:
     assert row(card, "`torch`")[1] == "`2.6.0`"
     for part in (
         "384 numbers of length 1",
-        "Examples trained on, pairs or triplets: 905.",
+        "Examples trained on: 905.",
         "they are in the dev set: 2.",
         "1500 scored pairs of `stsb.tsv`, split `dev`",
         "step 48, chosen by this score",

@@ -28,6 +28,7 @@ class Objective:
         normalize: Whether it is best trained on vectors of unit length.
         learning_rate: Peak learning rate that suits it.
         summary: What happened to the sentences in training, for the model card.
+        head_example: Python code that uses the head, for the model card; none without a head.
     """
 
     name: ClassVar[str]
@@ -35,6 +36,7 @@ class Objective:
     normalize: ClassVar[bool]
     learning_rate: ClassVar[float]
     summary: ClassVar[str]
+    head_example: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         check_settings(self)

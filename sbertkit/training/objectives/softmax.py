@@ -41,6 +41,11 @@ class Softmax(Objective):
     summary: ClassVar[str] = (
         "a head on top of the vectors of two sentences learned to name their label"
     )
+    head_example: ClassVar[str] = (
+        "from sbertkit import classify_pairs\n\n"
+        'pair = ("A man is eating food.", "Somebody has a meal.")\n'
+        'classify_pairs("path/to/this/folder", [pair])'
+    )
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """One row per pair: premise, hypothesis; its label is the target.
