@@ -1,11 +1,13 @@
 """JSON documents as typed records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
 from sbertkit.errors import InputError
-from sbertkit.schema import Count, Digest, parse_json, read_record
+from sbertkit.schema import Count, Digest, parse_json, read_record, to_dict
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,35 @@ def test_a_field_that_is_not_as_it_should_be_is_named(old: str, new: str, where:
 def test_bytes_that_are_no_text_are_no_json() -> None:
     with pytest.raises(InputError, match="not valid JSON"):
         parse_json(b"\xff\xfe\x00", "a.json")
+
+
+class Point(NamedTuple):
+    x: float
+    y: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    name: str
+    inner: Inner
+    by_name: Mapping[str, Point | None]
+    large: tuple[int, ...]
+
+
+def test_a_record_becomes_plain_objects_and_arrays() -> None:
+    record = Outer("a", Inner((Point(1.0, None),)), {"p": Point(2.0, 3.0), "q": None}, (1, 2))
+    expected = {
+        "name": "a",
+        "inner": {"points": [{"x": 1.0, "y": None}]},
+        "by_name": {"p": {"x": 2.0, "y": 3.0}, "q": None},
+        "large": [1, 2],
+    }
+    assert to_dict(record) == expected
+    assert to_dict(record, without=("large",)) == {
+        name: value for name, value in expected.items() if name != "large"
+    }

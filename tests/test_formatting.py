@@ -1,0 +1,35 @@
+"""Scores and intervals as text."""
+
+import pytest
+
+from sbertkit.formatting import decimal, interval_text, listed, percent, percent_interval
+from sbertkit.metrics import Interval
+
+INTERVAL = Interval(-0.01234, 0.5, 0.95)
+
+
+def test_numbers_have_fixed_decimal_places() -> None:
+    assert decimal(0.12345) == "0.123"
+    assert decimal(2, 0) == "2"
+    assert decimal(0.5, 2, sign="+") == "+0.50"
+    assert percent(0.82034) == "82.03"
+    assert percent(-1) == "-100.00"
+
+
+def test_intervals_are_shown_by_their_ends() -> None:
+    assert interval_text(INTERVAL) == "-0.0123 to 0.5000"
+    assert interval_text(INTERVAL, 1, sign="+") == "-0.0 to +0.5"
+    assert percent_interval(INTERVAL) == "-1.23 to 50.00"
+
+
+def test_undefined_values_are_shown_as_such() -> None:
+    shown = {decimal(None), percent(None), interval_text(None), percent_interval(None)}
+    assert shown == {"n/a"}
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b, and 2 more")],
+)
+def test_long_lists_end_with_the_number_of_the_rest(names: list[str], text: str) -> None:
+    assert listed(names, 2) == text
