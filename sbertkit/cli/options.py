@@ -8,7 +8,7 @@ import click
 
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
-from sbertkit.encoder.options import BACKEND_CHOICES, PRECISIONS
+from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.arrays import Vectors
-from sbertkit.encoder.batching import BatchCollator
 from sbertkit.encoder.encoding import EncodingRun, length_of
 from sbertkit.encoder.exports.manifest import ExportManifest, is_export_folder
 from sbertkit.encoder.options import LoadOptions
@@ -128,11 +127,6 @@ class Encoder:
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer."""
         return self.spec.tokenizer
-
-    @property
-    def collator(self) -> BatchCollator:
-        """Builds its padded batches."""
-        return self.spec.collator
 
     @property
     def prompts(self) -> Prompts:

@@ -3,16 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sbertkit.encoder.backends import BACKENDS
+from sbertkit.encoder.backends import BACKEND_CHOICES, BACKENDS, PRECISIONS
 from sbertkit.encoder.pooling import check_pooling
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, InputTypeError
-
-BACKEND_CHOICES = ("auto", *BACKENDS)
-PRECISIONS = (
-    *dict.fromkeys(precision for kind in BACKENDS.values() for precision in kind.precisions),
-    "auto",
-)
 
 
 @dataclass(frozen=True, slots=True)

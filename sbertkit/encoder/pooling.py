@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbertkit.errors import InputError
 
@@ -51,8 +51,7 @@ def _max(tokens: "Tensor", mask: "Tensor") -> "Tensor":
     return tokens.masked_fill(mask.unsqueeze(-1) == 0, float("-inf")).max(dim=1).values
 
 
-@dataclass(frozen=True, slots=True)
-class PoolingKind:
+class PoolingKind(NamedTuple):
     """A pooling.
 
     Attributes:

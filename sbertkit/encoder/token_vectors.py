@@ -51,7 +51,7 @@ def token_vectors(encoder: Encoder, texts: Sequence[str]) -> TokenVectors:
     device = next(model.parameters()).device
     sums = np.zeros((len(ids), encoder.torch.transformer.hidden_size))
     for rows in plan_batches([len(token.ids) for token in tokens], _BATCH_TOKENS):
-        batch = encoder.collator.collate(tokens, rows)
+        batch = encoder.spec.collator.collate(tokens, rows)
         with torch.inference_mode():
             output = token_states(model, batch_tensors(batch, device))
         _add(sums, ids, batch, output.last_hidden_state.float().cpu().numpy())

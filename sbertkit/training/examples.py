@@ -64,7 +64,7 @@ class TextTable:
         texts: Sequence[str] = list(self._numbers)
         if prompt:
             texts = [prompt + text for text in texts]
-        self.tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens)
+        self.tokens = encoder.spec.tokenize(texts)
         truncated = sum(token.truncated > 0 for token in self.tokens)
         if truncated:
             logger.warning(

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit.cli.app import app
-from sbertkit.encoder.options import BACKEND_CHOICES, PRECISIONS
+from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.index.kinds import KINDS
 

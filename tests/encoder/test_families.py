@@ -29,7 +29,7 @@ WITHOUT_DROPOUT = ("albert", "clip_text", "clip", "llama", "nomic_bert", "modern
 def vectors_of(encoder: Encoder, texts: list[str]) -> torch.Tensor:
     """The vectors of one padded batch, with gradients."""
     tokens = encoder.tokenizer.tokenize(texts, encoder.max_tokens or tiny_models.POSITIONS)
-    batch = encoder.collator.collate(tokens, np.arange(len(texts)))
+    batch = encoder.spec.collator.collate(tokens, np.arange(len(texts)))
     vectors: torch.Tensor = encoder.torch.network(
         torch.from_numpy(batch.input_ids),
         torch.from_numpy(batch.attention_mask),

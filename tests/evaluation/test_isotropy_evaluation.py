@@ -134,7 +134,7 @@ def test_token_vectors_are_the_means_of_their_occurrences(tiny_encoder: "Encoder
     sums: dict[int, list[Any]] = {}
     for text in texts:
         tokens = tiny_encoder.tokenizer.tokenize([text], None)
-        batch = tiny_encoder.collator.collate(tokens, np.array([0]))
+        batch = tiny_encoder.spec.collator.collate(tokens, np.array([0]))
         with torch.inference_mode():
             states = model(
                 input_ids=torch.from_numpy(batch.input_ids),

@@ -383,12 +383,12 @@ TEXTS = (
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlnet"])
 def test_vectors_in_training_are_those_of_the_encoder(tiny_folder: Any, architecture: str) -> None:
     encoder = Encoder.load(tiny_folder(architecture), pooling="mean", device="cpu")
-    assert encoder.collator.side == ("left" if architecture == "xlnet" else "right")
+    assert encoder.spec.collator.side == ("left" if architecture == "xlnet" else "right")
     table = TextTable(encoder)
     texts = np.array([table.numbers(pair) for pair in itertools.combinations(TEXTS, 2)])
     table.tokenize()
     examples = Examples(texts, np.zeros(len(texts)), texts[:, 0])
-    collator = Collator(examples, table, encoder.collator, Noting())
+    collator = Collator(examples, table, encoder.spec.collator, Noting())
     noting = Noting()
     siamese = Siamese(encoder.torch.network.eval(), noting, torch.nn.Identity())
     with torch.inference_mode():

@@ -559,7 +559,7 @@ def batch_of(encoder: Encoder, objective: Any) -> dict[str, Any]:
     table = TextTable(encoder)
     examples = objective.examples(nli(*PAIRS), table)
     table.tokenize()
-    return Collator(examples, table, encoder.collator, objective)(list(range(len(examples))))
+    return Collator(examples, table, encoder.spec.collator, objective)(list(range(len(examples))))
 
 
 def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(

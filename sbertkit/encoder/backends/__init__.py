@@ -40,5 +40,10 @@ BACKENDS: dict[str, BackendKind] = {
 }
 """The backends by name, the fastest on the CPU last."""
 
+BACKEND_CHOICES = ("auto", *BACKENDS)
+PRECISIONS = (
+    *dict.fromkeys(precision for kind in BACKENDS.values() for precision in kind.precisions),
+    "auto",
+)
 EXPORT_PRECISIONS = BACKENDS["onnx"].precisions
 """What the ONNX model of an export can be in."""

@@ -206,7 +206,7 @@ def _train(
             model,
             arguments,
             order=setup.order,
-            collator=Collator(setup.examples, setup.table, encoder.collator, task.objective),
+            collator=Collator(setup.examples, setup.table, encoder.spec.collator, task.objective),
             store=folder.store,
             monitor=monitor,
             write_model=lambda place: write_model(setup, place),
