@@ -110,7 +110,7 @@ def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
         faiss_library.load_faiss.__wrapped__()
 
 
-def test_a_missing_faiss_is_told_with_the_command_to_get_it(
+def test_a_missing_faiss_is_reported_with_the_command_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("importlib.metadata.distribution", _installed())

@@ -319,7 +319,7 @@ def test_another_encoder_is_refused(
         SearchIndex.open(index.path, tiny_encoder)
 
 
-def test_another_precision_is_told(
+def test_another_precision_is_reported(
     tiny_bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     halves = Encoder.load(tiny_bert, pooling="mean", device="cpu", precision="bf16")
@@ -391,7 +391,7 @@ def test_small_changes_leave_few_segments(
         assert [document.id for document in index.documents()] == [one for one, _ in pairs]
 
 
-def test_a_segment_of_which_much_is_deleted_is_written_anew(index: SearchIndex) -> None:
+def test_a_segment_of_which_much_is_deleted_is_rewritten(index: SearchIndex) -> None:
     index.delete(one for one, _ in OLD[:8])  # a fifth
     assert (index.info().deleted, index.info().segments) == (8, 1)
     index.delete(["old8"])
@@ -459,28 +459,28 @@ def test_a_folder_that_may_not_be_written_is_searched_and_not_changed(
         before = contents(folder)
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
-        told = result_of(adding, obey_permissions, folder / "index")
-        assert "permission denied; choose a place that you may write to" in told
+        messages = result_of(adding, obey_permissions, folder / "index")
+        assert "permission denied; choose a place that you may write to" in messages
         assert contents(folder) == before
 
 
 def limited(_: Connection, model: str, path: Path, limit: int) -> list[str]:
-    """Changes an index under a limit on the size of files; what each change is told."""
+    """Changes an index under a limit on the size of files; the message of each change."""
     import resource
     import signal
 
     encoder = Encoder.load(model, pooling="mean", device="cpu")
     many = [(one, text + " x" * 2_000) for one, text in documents(80, "many")]
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    told = []
+    messages = []
     with SearchIndex.open(path, encoder) as index:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         for change in (lambda: index.add(many), lambda: index.upsert(many), index.compact):
             try:
                 change()
             except StorageError as error:
-                told.append(str(error))
-    return told
+                messages.append(str(error))
+    return messages
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX limits")
@@ -492,13 +492,13 @@ def test_files_that_may_not_grow_leave_the_index_as_it_was(
     with SearchIndex.build(pairs, tiny_encoder, path, with_encoder=False) as index:
         index.delete(["old1"])
     before = contents(tmp_path)
-    told = result_of(limited, tiny_encoder.options.model, path, 60_000)
-    assert len(told) == 3
-    assert all("index" in one and "\n" not in one for one in told)
+    messages = result_of(limited, tiny_encoder.options.model, path, 60_000)
+    assert len(messages) == 3
+    assert all("index" in one and "\n" not in one for one in messages)
     assert contents(tmp_path) == before
 
 
-def test_a_folder_copied_while_it_was_written_is_told(
+def test_a_folder_copied_while_it_was_written_is_reported(
     index: SearchIndex, tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     first = tmp_path / "copy"

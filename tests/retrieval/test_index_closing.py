@@ -184,7 +184,7 @@ def test_a_child_opens_the_documents_again_and_tells_where_they_are_gone(
 
 @pytest.mark.parametrize("name", ["vectors.npy", "documents.db"])
 @pytest.mark.parametrize("how", ["truncated", "emptied", "rewritten"])
-def test_a_file_that_is_overwritten_while_it_is_open_is_told(
+def test_a_file_that_is_overwritten_while_it_is_open_is_reported(
     built: Path, tiny_encoder: Encoder, tmp_path: Path, name: str, how: str
 ) -> None:
     path = shutil.copytree(built, tmp_path / "copy")

@@ -194,7 +194,7 @@ def test_a_corpus_of_something_else_is_a_wrong_type(
 
 
 @pytest.mark.parametrize("name", ["none.txt", "none/none.jsonl", "none"])
-def test_a_missing_corpus_is_told(tiny_encoder: Encoder, tmp_path: Path, name: str) -> None:
+def test_a_missing_corpus_is_reported(tiny_encoder: Encoder, tmp_path: Path, name: str) -> None:
     with pytest.raises(MissingFile, match=name):
         SearchIndex.build(tmp_path / name, tiny_encoder, tmp_path / "deep" / "index")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes of an index, it is told and never parsed."""
+"""Any damage to the bytes of an index is reported, and the damaged file is never parsed."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def file_of(index: Path, name: str) -> Path:
     return path
 
 
-def assert_told(index: Path, encoder: Encoder, what: str) -> None:
+def assert_reported(index: Path, encoder: Encoder, what: str) -> None:
     with pytest.raises(InputError) as caught:
         SearchIndex.open(index, encoder)
     assert "\n" not in str(caught.value)
@@ -57,7 +57,7 @@ def assert_told(index: Path, encoder: Encoder, what: str) -> None:
         assert all(problem.file and "\n" not in problem.reason for problem in problems)
 
 
-def test_any_flipped_bit_is_told(index: Path, tiny_encoder: Encoder) -> None:
+def test_any_flipped_bit_is_reported(index: Path, tiny_encoder: Encoder) -> None:
     source = random.Random(11)
     for turn in range(200):
         path = file_of(index, FILES[turn % len(FILES)])
@@ -66,11 +66,11 @@ def test_any_flipped_bit_is_told(index: Path, tiny_encoder: Encoder) -> None:
         changed = bytearray(content)
         changed[place] ^= 1 << bit
         path.write_bytes(changed)
-        assert_told(index, tiny_encoder, f"{path.name} {place} {bit}")
+        assert_reported(index, tiny_encoder, f"{path.name} {place} {bit}")
         path.write_bytes(content)
 
 
-def test_every_flipped_bit_of_the_manifest_is_told(index: Path, tiny_encoder: Encoder) -> None:
+def test_every_flipped_bit_of_the_manifest_is_reported(index: Path, tiny_encoder: Encoder) -> None:
     path = index / "manifest.json"
     content = path.read_bytes()
     for place in range(len(content)):
@@ -83,7 +83,7 @@ def test_every_flipped_bit_of_the_manifest_is_told(index: Path, tiny_encoder: En
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_any_truncation_and_any_addition_is_told(
+def test_any_truncation_and_any_addition_is_reported(
     index: Path, tiny_encoder: Encoder, name: str
 ) -> None:
     path = file_of(index, name)
@@ -91,22 +91,24 @@ def test_any_truncation_and_any_addition_is_told(
     lengths = {0, 1, 20, len(content) // 2, len(content) - 2, len(content) - 1}
     for other in (*(content[:length] for length in lengths), content + b"\0", content + b"\n"):
         path.write_bytes(other)
-        assert_told(index, tiny_encoder, f"{name} {len(other)}")
+        assert_reported(index, tiny_encoder, f"{name} {len(other)}")
     path.write_bytes(content)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_told(index: Path, tiny_encoder: Encoder, name: str) -> None:
+def test_a_missing_file_is_reported(index: Path, tiny_encoder: Encoder, name: str) -> None:
     path = file_of(index, name)
     away = path.rename(index.parent / "away")
-    assert_told(index, tiny_encoder, name)
+    assert_reported(index, tiny_encoder, name)
     path.mkdir()
-    assert_told(index, tiny_encoder, name)
+    assert_reported(index, tiny_encoder, name)
     path.rmdir()
     away.rename(path)
 
 
-def test_a_missing_segment_is_told_with_all_its_files(index: Path, tiny_encoder: Encoder) -> None:
+def test_a_missing_segment_is_reported_with_all_its_files(
+    index: Path, tiny_encoder: Encoder
+) -> None:
     away = (index / "segments").rename(index.parent / "away")
     with pytest.raises(DamagedIndex, match="missing; restore it from a backup or build"):
         SearchIndex.open(index, tiny_encoder)
@@ -122,11 +124,11 @@ def test_files_of_two_indexes_do_not_mix(
         path = file_of(index, name)
         content = path.read_bytes()
         shutil.copy(file_of(tmp_path / "x", name), path)
-        assert_told(index, tiny_encoder, name)
+        assert_reported(index, tiny_encoder, name)
         path.write_bytes(content)
 
 
-def test_files_that_do_not_belong_are_told_and_do_no_harm(
+def test_files_that_do_not_belong_are_reported_and_do_no_harm(
     index: Path, tiny_encoder: Encoder
 ) -> None:
     (segment,) = (index / "segments").iterdir()
@@ -196,20 +198,20 @@ def test_what_a_killed_writer_leaves_is_no_damage_and_goes_with_the_next_change(
     assert SearchIndex.verify_at(path) == ()
 
 
-def test_what_no_journal_names_is_told_and_kept(tiny_encoder: Encoder, tmp_path: Path) -> None:
+def test_what_no_journal_names_is_reported_and_kept(tiny_encoder: Encoder, tmp_path: Path) -> None:
     path = tmp_path / "index"
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     leave(path, (*LEFT, "tombstones/20240101.npy"))
-    told = [*(name.rpartition("/")[0] for name in LEFT[:2]), LEFT[2], "tombstones/20240101.npy"]
-    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(told)
-    assert [problem.file for problem in SearchIndex.repair_at(path).kept] == sorted(told)
+    reported = [*(name.rpartition("/")[0] for name in LEFT[:2]), LEFT[2], "tombstones/20240101.npy"]
+    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(reported)
+    assert [problem.file for problem in SearchIndex.repair_at(path).kept] == sorted(reported)
     with SearchIndex.open(path, tiny_encoder) as opened:
         opened.delete([CORPUS[0][0]])
         opened.compact()
         opened.add([("new", "a new one")])
     SearchIndex.build(CORPUS, tiny_encoder, path).close()
     assert all((path / name).read_bytes() == b"\0" for name in LEFT)
-    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(told)
+    assert [problem.file for problem in SearchIndex.verify_at(path)] == sorted(reported)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000, b'{"begun": null}', None])
@@ -428,7 +430,7 @@ def test_in_a_large_index_only_the_mapped_vectors_are_left_to_verify(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_index_can_be_built_anew(
+def test_a_damaged_index_can_be_rebuilt(
     tiny_encoder: Encoder, tmp_path: Path, kind: str, name: str
 ) -> None:
     path = tmp_path / "index"
@@ -443,7 +445,7 @@ def test_a_damaged_index_can_be_built_anew(
         else:
             half = len(content) // 2
             file.write_bytes(content[:half] + (b"" if how == "cut" else b"~" + content[half + 1 :]))
-        assert_told(path, tiny_encoder, name)
+        assert_reported(path, tiny_encoder, name)
         SearchIndex.build(documents(7), tiny_encoder, path, kind=kind).close()
         with SearchIndex.open(path, tiny_encoder) as opened:
             assert ids_in(opened) == {one for one, _ in documents(7)}
@@ -479,8 +481,8 @@ def lived(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return path
 
 
-def assert_flips_told(lived: Path, encoder: Encoder, turns: int) -> None:
-    """Flips bits of all files, one at a time; each is told, and none is parsed."""
+def assert_flips_reported(lived: Path, encoder: Encoder, turns: int) -> None:
+    """Flips bits of all files, one at a time; each is reported, and none is parsed."""
     source = random.Random(turns)
     files = sorted(path for path in lived.rglob("[!.]*") if path.is_file())
     assert {"manifest.json", "000003.npy", "encoder.onnx"} <= {path.name for path in files}
@@ -490,13 +492,13 @@ def assert_flips_told(lived: Path, encoder: Encoder, turns: int) -> None:
         place, bit = source.randrange(len(content)), source.randrange(8)
         content[place] ^= 1 << bit
         path.write_bytes(content)
-        assert_told(lived, encoder, f"{path.name} {place} {bit}")
+        assert_reported(lived, encoder, f"{path.name} {place} {bit}")
         content[place] ^= 1 << bit
         path.write_bytes(content)
 
 
-def assert_cuts_told(lived: Path, encoder: Encoder, turns: int) -> None:
-    """Cuts files at random lengths, one at a time; each is told."""
+def assert_truncations_reported(lived: Path, encoder: Encoder, turns: int) -> None:
+    """Truncates files at random lengths, one at a time; each is reported."""
     source = random.Random(turns)
     files = sorted(path for path in lived.rglob("[!.]*") if path.is_file())
     for turn in range(turns):
@@ -504,16 +506,18 @@ def assert_cuts_told(lived: Path, encoder: Encoder, turns: int) -> None:
         content = path.read_bytes()
         length = source.randrange(len(content))
         path.write_bytes(content[:length])
-        assert_told(lived, encoder, f"{path.name} {length}")
+        assert_reported(lived, encoder, f"{path.name} {length}")
         path.write_bytes(content)
 
 
-def test_flips_and_cuts_of_any_file_are_told(lived: Path, tiny_encoder: Encoder) -> None:
-    assert_flips_told(lived, tiny_encoder, 60)
-    assert_cuts_told(lived, tiny_encoder, 30)
+def test_flips_and_cuts_of_any_file_are_reported(lived: Path, tiny_encoder: Encoder) -> None:
+    assert_flips_reported(lived, tiny_encoder, 60)
+    assert_truncations_reported(lived, tiny_encoder, 30)
 
 
 @pytest.mark.slow
-def test_a_thousand_flips_and_two_hundred_cuts_are_told(lived: Path, tiny_encoder: Encoder) -> None:
-    assert_flips_told(lived, tiny_encoder, 1_000)
-    assert_cuts_told(lived, tiny_encoder, 200)
+def test_a_thousand_flips_and_two_hundred_cuts_are_reported(
+    lived: Path, tiny_encoder: Encoder
+) -> None:
+    assert_flips_reported(lived, tiny_encoder, 1_000)
+    assert_truncations_reported(lived, tiny_encoder, 200)

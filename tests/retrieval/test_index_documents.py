@@ -99,7 +99,7 @@ READ = {"lost": ("search", "documents"), "id": ("search", "documents"), "line": 
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_bad_row_is_told_with_its_file_by_all_that_read_it(
+def test_a_bad_row_is_reported_with_its_file_by_all_that_read_it(
     index: Path, tiny_encoder: Encoder, name: str
 ) -> None:
     prepare(index, ROWS[name])

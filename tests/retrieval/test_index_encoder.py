@@ -1,4 +1,4 @@
-"""The encoder that an index carries: put in or refused before encoding, read only if listed."""
+"""The bundled encoder of an index: added or refused before encoding, read only if listed."""
 
 import hashlib
 import json

@@ -121,7 +121,7 @@ def test_a_failure_at_any_step_leaves_the_old_or_the_new(
 
 
 @pytest.mark.parametrize("before", ["nothing", "index"])
-def test_a_sync_that_fails_is_told_and_breaks_nothing(
+def test_a_sync_that_fails_is_reported_and_breaks_nothing(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     fsync = os.fsync
@@ -179,7 +179,7 @@ def limited(_pipe: Connection, model: str, parent: Path, limits: list[int]) -> l
     return outcomes
 
 
-def test_a_file_that_may_not_grow_is_told_and_leaves_nothing(
+def test_a_file_that_may_not_grow_is_reported_and_leaves_nothing(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     SearchIndex.build(documents(700), tiny_encoder, tmp_path / "x", kind="hnsw").close()
@@ -210,7 +210,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_full_disk_is_told_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_nothing(
     tiny_encoder: Encoder, small_disk: Path, kind: str
 ) -> None:
     for count in (900, 1_800, 2_500, 6_000):
@@ -292,7 +292,7 @@ def unprivileged(
     return outcomes
 
 
-def test_permissions_are_told_and_a_read_only_index_is_searched(
+def test_permissions_are_reported_and_a_read_only_index_is_searched(
     tiny_encoder: Encoder, obey_permissions: Callable[[], None]
 ) -> None:
     with public_folder() as folder:

@@ -147,7 +147,7 @@ def test_a_model_named_relative_to_the_working_folder_is_found_from_elsewhere(
     assert SearchIndex.open(tmp_path / "index").info().model == "model"
 
 
-def test_a_model_that_is_gone_is_told_with_the_index_that_wants_it(
+def test_a_model_that_is_gone_is_reported_with_the_index_that_wants_it(
     tiny_copy: Callable[..., Path], tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     model = tiny_copy("bert", "model")
@@ -171,7 +171,7 @@ def test_a_model_changed_in_its_place_is_refused(
         SearchIndex.open(tmp_path / "index")
 
 
-def test_an_index_that_carries_its_encoder_needs_no_model(
+def test_an_index_that_bundles_its_encoder_needs_no_model(
     tiny_copy: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = tiny_copy("bert", "model")
@@ -182,7 +182,7 @@ def test_an_index_that_carries_its_encoder_needs_no_model(
     with SearchIndex.open(tmp_path / "index") as index:
         assert_same(index.search(CORPUS[3][1]), expected)
         assert index.encoder.fingerprint == encoder.fingerprint
-        # An index built through it carries it, too.
+        # An index built with it bundles it, too.
         SearchIndex.build(CORPUS, index.encoder, tmp_path / "second").close()
     shutil.rmtree(tmp_path / "index")
     with SearchIndex.open(tmp_path / "second") as index:
@@ -198,7 +198,7 @@ def test_a_model_that_is_named_is_the_one_that_is_loaded(
         SearchIndex.open(built, model=str(tiny_models.declare(tiny_copy(), "Dense")))
 
 
-def test_a_carried_encoder_of_another_index_is_refused(
+def test_a_bundled_encoder_of_another_index_is_refused(
     built: Path, tiny_bert: Path, tmp_path: Path
 ) -> None:
     other = Encoder.load(tiny_bert, pooling="cls")
@@ -268,7 +268,7 @@ def test_no_path_is_refused(tiny_encoder: Encoder, path: str) -> None:
         SearchIndex.build(CORPUS, tiny_encoder, path)
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     for use in (SearchIndex.open, SearchIndex.verify_at, SearchIndex.info_at):
         with pytest.raises(MissingFile, match=r"there is no index at .*none; build one"):
             use(tmp_path / "none")

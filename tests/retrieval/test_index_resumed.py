@@ -1,4 +1,4 @@
-"""Builds that are interrupted and gone on with."""
+"""Builds that are interrupted and resumed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +14,12 @@ OLD, NEW = documents(5, "old"), documents(500, "new")
 
 
 @pytest.fixture(autouse=True)
-def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "_CHUNK_TEXTS", 100)
 
 
-def interrupt(encoder: Encoder, path: Path, pools: int, *, resume: bool = True) -> None:
-    """A build that is interrupted after so many pools."""
+def interrupt(encoder: Encoder, path: Path, chunks: int, *, resume: bool = True) -> None:
+    """A build that is interrupted after so many chunks."""
     run = encoding.EncodingRun.vectors
 
     def stopping(
@@ -27,7 +27,7 @@ def interrupt(encoder: Encoder, path: Path, pools: int, *, resume: bool = True) 
     ) -> Iterator[object]:
         of_the_build = "total" in named  # others are of texts that an export is tried on
         for number, vectors in enumerate(run(self, *arguments, **named)):  # type: ignore[arg-type]
-            if number == pools and of_the_build:
+            if number == chunks and of_the_build:
                 raise KeyboardInterrupt
             yield vectors
 
@@ -38,7 +38,7 @@ def interrupt(encoder: Encoder, path: Path, pools: int, *, resume: bool = True) 
 
 
 def rows_encoded(encoder: Encoder, path: Path, corpus: list[tuple[str, str]] = NEW) -> list[int]:
-    """Goes on with a build; the rows that went through the encoder."""
+    """Resumes a build; the rows that went through the encoder."""
     rows: list[int] = []
     texts = {text for _, text in corpus}
     clean = encoding.EncodingRun._clean
@@ -55,19 +55,19 @@ def rows_encoded(encoder: Encoder, path: Path, corpus: list[tuple[str, str]] = N
 
 
 @pytest.mark.parametrize("there_already", [False, True])
-@pytest.mark.parametrize("pools", [0, 2, 4])
+@pytest.mark.parametrize("chunks", [0, 2, 4])
 def test_a_resumed_build_encodes_only_the_rest(
-    tiny_encoder: Encoder, tmp_path: Path, there_already: bool, pools: int
+    tiny_encoder: Encoder, tmp_path: Path, there_already: bool, chunks: int
 ) -> None:
     path, whole = tmp_path / "index", tmp_path / "whole"
     if there_already:
         SearchIndex.build(OLD, tiny_encoder, path).close()
-    interrupt(tiny_encoder, path, pools)
+    interrupt(tiny_encoder, path, chunks)
     if there_already:
         assert state(path, tiny_encoder) == ids_of(OLD)
     else:
         assert not path.exists()
-    assert rows_encoded(tiny_encoder, path) == list(range(100 * pools, 500))
+    assert rows_encoded(tiny_encoder, path) == list(range(100 * chunks, 500))
     assert state(path, tiny_encoder) == ids_of(NEW)
     SearchIndex.build(NEW, tiny_encoder, whole).close()
     (found,), (expected,) = (list(at.glob("segments/*/vectors.npy")) for at in (path, whole))
@@ -89,7 +89,7 @@ def test_without_resume_an_interrupted_build_leaves_nothing(
     assert contents(tmp_path) == before
 
 
-def test_a_build_that_does_not_resume_begins_anew(tiny_encoder: Encoder, tmp_path: Path) -> None:
+def test_a_build_that_does_not_resume_starts_again(tiny_encoder: Encoder, tmp_path: Path) -> None:
     interrupt(tiny_encoder, tmp_path / "index", 2)
     SearchIndex.build(OLD, tiny_encoder, tmp_path / "index").close()
     assert state(tmp_path / "index", tiny_encoder) == ids_of(OLD)

@@ -313,7 +313,7 @@ def test_ids_stay_text(tiny_encoder: Encoder, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("identifier", ["", "d1000", "D1", "d1 ", "d01", "d1\0", "*"])
-def test_an_unknown_id_is_told(flat: SearchIndex, identifier: str) -> None:
+def test_an_unknown_id_is_reported(flat: SearchIndex, identifier: str) -> None:
     with pytest.raises(UnknownId, match="no document with the id"):
         flat.get(identifier)
 

@@ -107,7 +107,7 @@ def test_a_folder_of_somebody_else_is_refused_and_left(tmp_path: Path, names: li
     assert contents(tmp_path) == before
 
 
-def test_a_name_that_is_too_long_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long_is_reported(tmp_path: Path) -> None:
     for name in ("x" * 250, "x" * 300, "y" * 300 + "/index"):
         with pytest.raises(StorageError, match="too long; choose a shorter one"):
             SearchIndex.build(CORPUS, never, tmp_path / "a" / name)
@@ -178,7 +178,7 @@ def test_what_killed_builds_left_is_swept_by_the_next(
     assert len(list((path / "encoder").iterdir())) == 1
 
 
-def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(
+def test_a_first_build_that_was_killed_in_an_empty_folder_is_started_again(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     half = tmp_path / "index" / "segments" / "000001-01234567"
@@ -193,7 +193,7 @@ def test_a_first_build_that_was_killed_in_an_empty_folder_is_begun_anew(
     assert len(list((tmp_path / "index" / "segments").iterdir())) == 1
 
 
-def test_a_first_build_that_was_killed_before_its_first_file_is_begun_anew(
+def test_a_first_build_that_was_killed_before_its_first_file_is_started_again(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     path = tmp_path / "index"
@@ -292,7 +292,7 @@ def test_a_lock_of_unknown_content_still_tells_of_another_process(tmp_path: Path
                 pytest.fail("locked twice")
 
 
-def test_a_folder_in_the_place_of_the_lock_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_lock_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".index.building" / LOCK_FILE).mkdir(parents=True)
     with pytest.raises(StorageError, match=r"index\.building.\.lock is a link, a folder or a file"):
         SearchIndex.build(CORPUS, never, tmp_path / "index")

@@ -118,7 +118,9 @@ print(os.waitstatus_to_exitcode(status))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-def test_a_forked_process_goes_on(tiny_bert: Path, tmp_path: Path, backend: str, kind: str) -> None:
+def test_a_forked_process_continues(
+    tiny_bert: Path, tmp_path: Path, backend: str, kind: str
+) -> None:
     environment = {
         name: value
         for name, value in os.environ.items()

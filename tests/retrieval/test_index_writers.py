@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX mounts and users"
 
 
 def adding_slowly(pipe: Connection, model: str, path: Path) -> int:
-    """Adds documents, and waits amid them to be told to go on."""
+    """Adds documents, and waits amid them for a signal to continue."""
 
     def corpus():
         yield NEW[0]
