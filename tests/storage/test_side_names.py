@@ -135,9 +135,9 @@ def _open_to_all(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (_link, "is no folder of its own"),
-        (_dangling_link, "is no folder of its own"),
-        (Path.touch, "is no folder of its own"),
+        (_link, "is a link or a file, not a folder"),
+        (_dangling_link, "is a link or a file, not a folder"),
+        (Path.touch, "is a link or a file, not a folder"),
         (_of_another_user, r"belongs to another user \(id 12345\)"),
         (_open_to_all, "is writable by others"),
     ],
