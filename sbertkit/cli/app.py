@@ -1,28 +1,40 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import click
 
 from sbertkit import __version__
-from sbertkit.cli.changes import add, delete, upsert
-from sbertkit.cli.data import data
-from sbertkit.cli.demo import demo
-from sbertkit.cli.diagnose import diagnose
-from sbertkit.cli.encode import encode, similarity
-from sbertkit.cli.evaluate import evaluate
-from sbertkit.cli.export import export
-from sbertkit.cli.index import index, info, verify
-from sbertkit.cli.maintain import compact, dump, repair
 from sbertkit.cli.output import prepare_streams, settle_output
-from sbertkit.cli.search import search
-from sbertkit.cli.train import train_nli
 from sbertkit.errors import InputError, SbertkitError
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
+
+_MODULES = {
+    "encode": "encode",
+    "similarity": "encode",
+    "index": "index",
+    "search": "search",
+    "add": "changes",
+    "upsert": "changes",
+    "delete": "changes",
+    "compact": "maintain",
+    "info": "index",
+    "verify": "index",
+    "repair": "maintain",
+    "dump": "maintain",
+    "train-nli": "train",
+    "eval": "evaluate",
+    "diagnose": "diagnose",
+    "export": "export",
+    "data": "data",
+    "demo": "demo",
+}
+"""The module of each command, which has its name with underscores; ``eval`` is `evaluate` there."""
 
 _READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended, as it ends most when head has enough."""
@@ -39,6 +51,22 @@ def _own_errors() -> Iterator[None]:
         ) from error
     except BrokenPipeError as error:
         raise click.exceptions.Exit(_READER_GONE) from error
+
+
+class _Loaded(Mapping[str, click.Command]):
+    """The commands by name; a module is imported when its command is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module = import_module(f"sbertkit.cli.{_MODULES[name]}")
+        attribute = "evaluate" if name == "eval" else name.replace("-", "_")
+        command: click.Command = getattr(module, attribute)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
 
 
 class _Commands(click.Group):
@@ -58,26 +86,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    commands=[
-        encode,
-        similarity,
-        index,
-        search,
-        add,
-        upsert,
-        delete,
-        compact,
-        info,
-        verify,
-        repair,
-        dump,
-        train_nli,
-        evaluate,
-        diagnose,
-        export,
-        data,
-        demo,
-    ],
+    commands=_Loaded(),
 )
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 def app() -> None:
