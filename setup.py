@@ -21,7 +21,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["sbertkit", "sbertkit.*"]),
     package_data={
-        "sbertkit": ["py.typed"],
+        "sbertkit": ["py.typed", "__init__.pyi"],
         "sbertkit.data": ["wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
         "sbertkit.evaluation.report": ["templates/*"],
@@ -33,6 +33,7 @@ setup(
         "huggingface-hub>=1.0",
         "ir-measures>=0.3.6",
         "jinja2>=3.1",
+        "lazy-loader>=0.4",
         "matplotlib>=3.8",
         "msgspec>=0.19",
         "numpy>=2.0",

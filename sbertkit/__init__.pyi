@@ -1,0 +1,79 @@
+"""The public names: the one list of them, from which they are loaded on first use."""
+
+# ruff: noqa: I001 - which would give each name a statement of its own
+
+from .data import (
+    Document as Document,
+    ReadOptions as ReadOptions,
+)
+from .encoder import (
+    Encoded as Encoded,
+    Encoder as Encoder,
+    EncodeReport as EncodeReport,
+    encode_corpus as encode_corpus,
+)
+from .errors import (
+    DamagedIndex as DamagedIndex,
+    InputError as InputError,
+    InputTypeError as InputTypeError,
+    MissingDependency as MissingDependency,
+    MissingFile as MissingFile,
+    ModelMismatch as ModelMismatch,
+    NewerFormat as NewerFormat,
+    SbertkitError as SbertkitError,
+    StorageError as StorageError,
+    TrainingStopped as TrainingStopped,
+    UnknownId as UnknownId,
+)
+from .evaluation import (
+    Comparison as Comparison,
+    Diagnosis as Diagnosis,
+    IndexResult as IndexResult,
+    IsotropyResult as IsotropyResult,
+    MtebResult as MtebResult,
+    RetrievalResult as RetrievalResult,
+    StsResult as StsResult,
+    Suite as Suite,
+    SuiteResult as SuiteResult,
+    compare_results as compare_results,
+    compare_runs as compare_runs,
+    diagnose as diagnose,
+    evaluate_index as evaluate_index,
+    evaluate_isotropy as evaluate_isotropy,
+    evaluate_mteb as evaluate_mteb,
+    evaluate_retrieval as evaluate_retrieval,
+    evaluate_run as evaluate_run,
+    evaluate_sts as evaluate_sts,
+    read_suite as read_suite,
+    run_suite as run_suite,
+)
+from .retrieval import (
+    BuildOptions as BuildOptions,
+    Changes as Changes,
+    Hit as Hit,
+    IndexInfo as IndexInfo,
+    Problem as Problem,
+    Repair as Repair,
+    SearchIndex as SearchIndex,
+)
+from .training.classifier import (
+    ClassifiedPair as ClassifiedPair,
+    classify_pairs as classify_pairs,
+)
+from .training.config import (
+    TrainConfig as TrainConfig,
+)
+from .training.nli import (
+    train_nli as train_nli,
+)
+from .training.objectives import (
+    Contrastive as Contrastive,
+    Softmax as Softmax,
+)
+from .training.results import (
+    Quality as Quality,
+    TrainResult as TrainResult,
+)
+
+__all__: list[str]
+__version__: str
