@@ -124,9 +124,9 @@ def test_tensors_beside_it_that_no_hash_covers_are_not_used(
     entry = json.loads((folder / "export.json").read_text())
     del entry["sha256"]
     entry["files"]["encoder.onnx"] = _hash(folder / "encoder.onnx")
-    canonical = json.dumps(entry, sort_keys=True).encode()
+    canonical = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode()
     entry["sha256"] = hashlib.sha256(canonical).hexdigest()
-    (folder / "export.json").write_text(json.dumps(entry))
+    (folder / "export.json").write_text(json.dumps(entry, indent=2) + "\n")
     _list_again(built)
     with SearchIndex.open(built) as index:
         assert index.encoder.torch.network is not None
