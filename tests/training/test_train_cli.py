@@ -330,7 +330,7 @@ def test_poolings_that_cannot_be_compared_are_refused_at_once(
     tiny_bert: Path, tmp_path: Path, poolings: Any
 ) -> None:
     recipe = recipe_of(tiny_bert, tmp_path / "missing", TrainConfig())
-    with pytest.raises(InputError, match="poolings must be distinct ones of cls, mean"):
+    with pytest.raises(InputError, match="poolings must be distinct ones of mean, cls"):
         ablate_pooling(recipe, tmp_path / "out", poolings)
 
 
