@@ -375,5 +375,5 @@ def test_a_pickled_index_opens_its_folder_again(tiny_encoder: Encoder, tmp_path:
         copy = pickle.loads(pickle.dumps(index))
         expected = index.search("two")
     with copy:  # open, though the other one was closed
-        assert copy.search("two") == expected
+        assert_same(copy.search("two"), expected)
         assert copy.encoder.fingerprint == tiny_encoder.fingerprint
