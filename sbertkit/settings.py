@@ -22,7 +22,7 @@ class Setting:
 
     Attributes:
         help: Help text, a sentence.
-        minimum: The smallest number.
+        minimum: The smallest number; of whole numbers 1 by default.
         above: Numbers must be greater than this.
         maximum: The largest number.
         choices: The names to choose from.

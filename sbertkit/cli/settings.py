@@ -73,10 +73,8 @@ _TYPES: dict[Any, Callable[[Setting], Any]] = {
         1 if known.minimum is None else int(known.minimum),
         None if known.maximum is None else int(known.maximum),
     ),
-    float: lambda known: click.FloatRange(
-        known.above if known.minimum is None else known.minimum,
-        known.maximum,
-        min_open=known.above is not None,
+    float: lambda known: _float_range(
+        known.above if known.minimum is None else known.minimum, known.maximum, known
     ),
     bool: lambda _: bool,
     str: lambda known: click.Choice(known.choices) if known.choices else str,
@@ -84,6 +82,12 @@ _TYPES: dict[Any, Callable[[Setting], Any]] = {
     Mapping: lambda _: _LabelMap(),
 }
 """The type of an option, by that of its setting."""
+
+
+def _float_range(low: float | None, high: float | None, known: Setting) -> click.ParamType[Any]:
+    if low is None and high is None:
+        return click.FLOAT
+    return click.FloatRange(low, high, min_open=known.above is not None)
 
 
 def setting_options(record: type, more: str = "") -> dict[str, Callable[[Any], Any]]:

@@ -117,6 +117,9 @@ def _shards(folder: str, split: str, shards: Iterable["_Shard"]) -> list[str]:
     """The files of a split, all of them."""
     found = [shard for shard in shards if shard.split == split]
     configurations = {shard.configuration for shard in found}
+    if "." in configurations:  # files below, such as raw/test.tsv, belong to something else
+        found = [shard for shard in found if shard.configuration == "."]
+        configurations = {"."}
     if len(configurations) > 1:
         raise InputError(
             f"{source_name(folder)}: expected one configuration, found {len(configurations)}:"

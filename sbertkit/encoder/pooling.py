@@ -56,7 +56,7 @@ class PoolingKind(NamedTuple):
 
     Attributes:
         name: Its name here.
-        st_name: Its name in sentence-transformers.
+        st_name: Its name in sentence-transformers, which runs saved models and so must have it.
         st_flag: The setting that chooses it in folders of older versions of it.
         reduce: What it computes.
         first_and_last: Whether it takes the average of the first and the last layer.

@@ -277,3 +277,11 @@ def test_rows_without_a_split_beside_rows_with_one_are_refused(write: Write) -> 
     del rows[1]["split"]
     with pytest.raises(InputError, match=r"1 bad line: 2 \(no split\)"):
         read_sts(write(as_jsonl(rows), "pairs.jsonl"))
+
+
+def test_parts_of_a_split_are_read_together_and_folders_below_are_left(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    for name, score in (("test-news", 1), ("test.images", 2), ("dev", 3), ("raw/dev", 4)):
+        (tmp_path / f"{name}.tsv").write_text(f"score\tsentence1\tsentence2\n{score}\ta\tb\n")
+    assert [pair.score for pair in read_sts(tmp_path, split="test").pairs] == [1, 2]
+    assert [pair.score for pair in read_sts(tmp_path, split="dev").pairs] == [3]

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
@@ -158,11 +159,11 @@ def _read_split_files(
     """The pairs of a folder with files for each split."""
     name = source_name(folder)
     found = find_splits(folder, _SUFFIXES)
-    files = {
-        split: files
-        for split, files in sorted(found.files.items())
-        if found.single or split_key(split) in _KNOWN_SPLITS
-    }
+    files: dict[str, list[Callable[[], list[str]]]] = {}
+    for file_split, give in sorted(found.files.items()):
+        known = file_split if found.single else re.split(r"[-_.]", file_split)[0]  # test-news
+        if found.single or split_key(known) in _KNOWN_SPLITS:
+            files.setdefault(known, []).append(give)
     if not files:
         raise InputError(
             f"{name}: expected files of splits, such as test.jsonl or test.tsv, or of a SemEval "
@@ -172,7 +173,13 @@ def _read_split_files(
     splits = tuple(files)
     chosen = _choose_split(split, splits, prefer, name)
     pairs: list[StsPair] = []
-    for path in (path for one in splits if chosen in (ALL_SPLITS, one) for path in files[one]()):
+    for path in (
+        path
+        for one in splits
+        if chosen in (ALL_SPLITS, one)
+        for give in files[one]
+        for path in give()
+    ):
         table = _table(path)
         rows = table.read(path, _COLUMNS, TextOptions())
         pairs += _judged(rows, scale, BadRows(source_name(path), table.unit))
