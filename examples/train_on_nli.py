@@ -1,4 +1,4 @@
-"""Fine-tune the bundled model on a handful of labelled pairs and classify one.
+"""Fine-tune the bundled model on a handful of labeled pairs and classify one.
 
 python examples/train_on_nli.py
 

@@ -44,7 +44,7 @@ class Setting:
 
 
 def setting(default: Any, help: str, **more: Any) -> Any:  # noqa: A002  # as click and argparse name it
-    """A dataclass field with that default; `more` are attributes of `Setting`."""
+    """A dataclass field with that default; `more` are attributes of `Setting`, no others."""
     return field(default=default, metadata={_KEY: Setting(help=help, **more)})
 
 

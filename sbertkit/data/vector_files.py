@@ -144,7 +144,7 @@ def open_vector_writer(
 ) -> Iterator[VectorWriter]:
     """A writer of the format that the suffix names; the file appears when the block succeeds.
 
-    Until then its chunks are in a hidden folder beside it, which a killed process leaves behind.
+    Until then its chunks are in a hidden folder next to it, which a killed process leaves behind.
 
     Args:
         path: A name that ends in ``.npy`` or ``.parquet``.

@@ -32,7 +32,7 @@ def encode_corpus(
     """Writes the vector of every document, in order, and gives the report on them.
 
     Blank documents keep their row. The file appears only when all went well. An interrupted call
-    leaves its partial output beside it, which `resume` continues, to the same file.
+    leaves its partial output in the same folder, which `resume` continues, to the same file.
 
     Args:
         encoder: The encoder, or a function that loads it, which is called when the first document

@@ -66,7 +66,7 @@ def segment_files(kind: str) -> tuple[str, ...]:
     return (VECTORS_FILE, *indexed, BUILD_FILE)
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """The nearest rows of each query, best first.
 
     Attributes:
@@ -188,7 +188,7 @@ class VectorSegment:
 
     def search(
         self, queries: Vectors, k: int, *, exact: bool = False, live: LiveRows | None = None
-    ) -> Neighbours:
+    ) -> Neighbors:
         """The `k` nearest rows, fewer only where the segment has fewer; equal scores by row.
 
         Args:
@@ -262,7 +262,7 @@ class VectorSegment:
 
     def _ranked(
         self, queries: Vectors, candidates: Rows, k: int, count: int
-    ) -> tuple[Neighbours, npt.NDArray[np.bool_]]:
+    ) -> tuple[Neighbors, npt.NDArray[np.bool_]]:
         """The best `k` of the candidates (q, c), and whether no other of `count` rows is better."""
         candidates = np.sort(candidates, axis=1)  # so that equal scores are in the order of rows
         scores = self._scores(queries, candidates)
@@ -271,10 +271,10 @@ class VectorSegment:
         final = scores.min(axis=1) < scores_of_best[:, -1] - _SCORE_ERROR
         if candidates.shape[1] == count:
             final[:] = True
-        neighbours = Neighbours(
+        neighbors = Neighbors(
             np.take_along_axis(candidates, best, axis=1), np.clip(scores_of_best, -1.0, 1.0)
         )
-        return neighbours, final
+        return neighbors, final
 
     def _scores(self, queries: Vectors, candidates: Rows) -> npt.NDArray[np.float32]:
         """Exact cosines (q, c) of the stored vectors, with bounded memory."""

@@ -78,9 +78,9 @@ class View:
         for query in range(len(vectors)):
             ranked = sorted(
                 (-score, place, row)
-                for place, (_, neighbours) in enumerate(found)
+                for place, (_, neighbors) in enumerate(found)
                 for row, score in zip(
-                    neighbours.rows[query].tolist(), neighbours.scores[query].tolist(), strict=True
+                    neighbors.rows[query].tolist(), neighbors.scores[query].tolist(), strict=True
                 )
             )
             hits.append(self._hits(ranked[:k]))

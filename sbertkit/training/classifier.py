@@ -27,7 +27,7 @@ def classify_pairs(
     *,
     device: str = "auto",
 ) -> list[ClassifiedPair]:
-    """How each (premise, hypothesis) pair is labelled by a model trained with ``softmax``.
+    """How each (premise, hypothesis) pair is labeled by a model trained with ``softmax``.
 
     Args:
         model: The folder that `train_nli` wrote.

@@ -31,7 +31,7 @@ def train_nli(
     dev: str | os.PathLike[str] | DevSet | None = None,
     config: TrainConfig = _DEFAULT,
 ) -> TrainResult:
-    """Fine-tunes a pretrained encoder on labelled pairs; the model is at `output` when it is done.
+    """Fine-tunes a pretrained encoder on labeled pairs; the model is at `output` when it is done.
 
     The folder is one that `SentenceTransformer` loads, too, with a model card, training curves,
     the metrics log and, for ``softmax``, the classification head. While it trains, checkpoints are

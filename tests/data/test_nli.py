@@ -1,4 +1,4 @@
-"""Labelled pairs from releases, tables and data set folders."""
+"""Labeled pairs from releases, tables and data set folders."""
 
 import csv
 import gzip
@@ -270,7 +270,7 @@ def test_the_texts_of_rows_without_a_gold_label_are_not_judged(write: Write) -> 
 
 @pytest.mark.parametrize("label", ["-", -1, None])
 def test_nothing_but_rows_without_a_gold_label_is_refused(write: Write, label: object) -> None:
-    with pytest.raises(InputError, match="no labelled example is left, 3 without a gold label"):
+    with pytest.raises(InputError, match="no labeled example is left, 3 without a gold label"):
         read_nli(write(objects(*[pair(label)] * 3)))
 
 

@@ -198,7 +198,7 @@ def test_a_document_that_is_left_finds_itself(thinned: tuple[SearchIndex, set[st
     assert [found[0].id for found in hits] == [one for one, _ in kept]
 
 
-def test_a_query_among_deleted_neighbours_finds_the_nearest_of_the_others(
+def test_a_query_among_deleted_neighbors_finds_the_nearest_of_the_others(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     source = np.random.default_rng(0)

@@ -56,7 +56,7 @@ def panels(svg: str) -> set[str]:
     return set(texts(svg)) & set(TITLES.values())
 
 
-def test_a_full_log_has_every_panel_with_labelled_axes() -> None:
+def test_a_full_log_has_every_panel_with_labeled_axes() -> None:
     words = texts(draw_curves(log()))
     assert set(TITLES.values()) < set(words)
     for label in (
@@ -186,7 +186,7 @@ def test_smoothing_keeps_a_level_and_gaps() -> None:
     assert _smoothed(_Line(np.arange(9.0), np.ones(9))) is None
 
 
-def test_smoothing_is_the_mean_of_the_neighbours() -> None:
+def test_smoothing_is_the_mean_of_the_neighbors() -> None:
     smooth = _smoothed(_Line(np.arange(10.0), np.arange(10.0) ** 2))
     assert smooth is not None
     assert smooth.values[4] == pytest.approx((9 + 16 + 25) / 3)

@@ -30,11 +30,11 @@ ENTAILMENT, NEUTRAL, CONTRADICTION = range(3)
 DIM = 5
 NO_HEAD = torch.nn.Identity()
 Float64 = npt.NDArray[np.float64]
-Labelled = tuple[str, str, int]
+Labeled = tuple[str, str, int]
 Triplet = tuple[str, str, str | None]
 
 
-def nli(*pairs: Labelled) -> TrainingData:
+def nli(*pairs: Labeled) -> TrainingData:
     return TrainingData(NLI, tuple(NliPair(*pair) for pair in pairs))
 
 
@@ -49,7 +49,7 @@ class Words:
         return None if number == NO_TEXT else names[number]
 
 
-def triplets(*pairs: Labelled) -> list[Triplet]:
+def triplets(*pairs: Labeled) -> list[Triplet]:
     words = Words()
     examples = Contrastive(0.05).examples(nli(*pairs), words.table)
     return [tuple(words.of(text) for text in row) for row in examples.texts]  # type: ignore[misc]
@@ -174,13 +174,13 @@ def test_a_pair_with_both_labels_is_an_entailment_and_no_hard_negative() -> None
 
 
 texts = st.sampled_from("abcdefgh")
-labelled = st.lists(st.tuples(texts, texts, st.integers(0, 2)), min_size=1, max_size=40)
+labeled = st.lists(st.tuples(texts, texts, st.integers(0, 2)), min_size=1, max_size=40)
 
 
 @settings(max_examples=100)
-@given(labelled)
+@given(labeled)
 def test_triplets_are_the_entailments_with_contradictions_of_their_premise(
-    pairs: list[Labelled],
+    pairs: list[Labeled],
 ) -> None:
     entailed = {(a, b) for a, b, label in pairs if label == ENTAILMENT and a != b}
     usable = {(a, b) for a, b, label in pairs if label == CONTRADICTION and a != b} - entailed
@@ -207,12 +207,12 @@ def test_triplets_are_the_entailments_with_contradictions_of_their_premise(
     "pairs",
     [[("a", "b", 1), ("a", "c", 2)], [("a", "a", 0)], [("a", "b", 2)]],
 )
-def test_data_without_an_entailment_is_refused(pairs: list[Labelled]) -> None:
-    with pytest.raises(InputError, match=r"needs pairs labelled entailment .* found none"):
+def test_data_without_an_entailment_is_refused(pairs: list[Labeled]) -> None:
+    with pytest.raises(InputError, match=r"needs pairs labeled entailment .* found none"):
         triplets(*pairs)
 
 
-def batches_checked(pairs: Sequence[Labelled], *batches: Sequence[int]) -> None:
+def batches_checked(pairs: Sequence[Labeled], *batches: Sequence[int]) -> None:
     """Checks batches of the rows of those pairs; by default one of all rows."""
     objective = Contrastive(0.1)
     examples = objective.examples(nli(*pairs), Words().table)
@@ -230,7 +230,7 @@ def batches_checked(pairs: Sequence[Labelled], *batches: Sequence[int]) -> None:
         [(premise, hypothesis, 0) for premise in "abc" for hypothesis in "xyz"],
     ],
 )
-def test_data_with_nothing_to_tell_an_entailment_from_is_refused(pairs: list[Labelled]) -> None:
+def test_data_with_nothing_to_tell_an_entailment_from_is_refused(pairs: list[Labeled]) -> None:
     with pytest.raises(InputError, match=r"no negative in any of 1 batches .*--batch-size"):
         batches_checked(pairs)
 
@@ -252,9 +252,9 @@ def test_batches_without_a_negative_are_counted(caplog: pytest.LogCaptureFixture
 
 
 @settings(max_examples=100)
-@given(labelled, st.integers(1, 6))
+@given(labeled, st.integers(1, 6))
 def test_a_batch_has_a_negative_where_its_loss_moves_with_the_vectors(
-    pairs: list[Labelled], size: int
+    pairs: list[Labeled], size: int
 ) -> None:
     objective, words = Contrastive(0.5), Words()
     try:
@@ -287,13 +287,13 @@ def test_a_batch_has_a_negative_where_its_loss_moves_with_the_vectors(
         ([("a", "b", 0), ("c", "c", 0), ("d", "d", 2)], {"whose premise is their hypothesis": 2}),
         (
             [("a", "b", 0), ("a", "b", 2), ("x", "y", 2)],
-            {"labelled contradiction whose pair is labelled entailment too": 1},
+            {"labeled contradiction whose pair is labeled entailment too": 1},
         ),
         ([("a", "b", 0), ("a", "n", 1), ("a", "n", 1), ("n", "n", 1)], {}),
     ],
 )
 def test_rows_left_out_are_counted_by_their_reason(
-    pairs: list[Labelled], left_out: dict[str, int], caplog: pytest.LogCaptureFixture
+    pairs: list[Labeled], left_out: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     examples = Contrastive(0.1).examples(nli(*pairs), Words().table)
     assert examples.left_out == left_out
@@ -329,7 +329,7 @@ def cosine(a: Float64, b: Float64) -> float:
 
 
 def contrastive_by_hand(
-    pairs: Sequence[Labelled],
+    pairs: Sequence[Labeled],
     rows: Sequence[Triplet],
     vectors: Mapping[str, Float64],
     temperature: float,
@@ -359,7 +359,7 @@ def contrastive_by_hand(
 
 
 def contrastive_loss(
-    pairs: Sequence[Labelled],
+    pairs: Sequence[Labeled],
     pick: Sequence[int] | None,
     vectors: Mapping[str, Float64],
     temperature: float = 0.3,
@@ -392,13 +392,13 @@ def random_vectors(names: str, seed: int = 0) -> dict[str, Float64]:
 
 @settings(max_examples=150)
 @given(
-    pairs=labelled,
+    pairs=labeled,
     pick=st.lists(st.integers(0, 100), min_size=1, max_size=12),
     seed=st.integers(0, 100),
     temperature=st.sampled_from([0.05, 0.3, 2.0]),
 )
 def test_contrastive_is_its_formula_for_any_data_and_any_batch(
-    pairs: list[Labelled], pick: list[int], seed: int, temperature: float
+    pairs: list[Labeled], pick: list[int], seed: int, temperature: float
 ) -> None:
     vectors = random_vectors("abcdefgh", seed)
     try:
@@ -409,7 +409,7 @@ def test_contrastive_is_its_formula_for_any_data_and_any_batch(
     assert loss == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-CASES: dict[str, list[Labelled]] = {
+CASES: dict[str, list[Labeled]] = {
     "distinct texts": [("a", "b", 0), ("a", "c", 2), ("d", "e", 0), ("d", "f", 2)],
     "several entailments of one anchor": [
         *(("a", positive, 0) for positive in "bcd"),
@@ -540,7 +540,7 @@ def saved(tiny_encoder: Encoder, tmp_path: Path) -> Path:
     return tmp_path / "saved"
 
 
-PAIRS: list[Labelled] = [
+PAIRS: list[Labeled] = [
     ("Two bakers argue about salt", "Bakers talk", 0),
     ("Two bakers argue about salt", "Two bakers sleep", 2),
     ("A heron stands in the shallow water.", "A bird is in the water", 0),

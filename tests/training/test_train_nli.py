@@ -433,7 +433,7 @@ def test_the_trained_encoder_is_the_base_of_another_run(train: Train, output: Pa
 
 BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no file": ("softmax", {"data": "missing.jsonl"}, "missing.jsonl"),
-    "no gold label at all": ("softmax", {"rows": [("-", "a", "b")] * 3}, "no labelled example"),
+    "no gold label at all": ("softmax", {"rows": [("-", "a", "b")] * 3}, "no labeled example"),
     "an unknown label": (
         "softmax",
         {"rows": [*THREE, ("maybe", "a", "b")]},
@@ -456,12 +456,12 @@ BAD_LATER: dict[str, tuple[Any, dict[str, Any], str]] = {
     "contradictions alone": (
         "contrastive",
         {"rows": [("contradiction", "a", "b"), ("contradiction", "a", "c")]},
-        "needs pairs labelled entailment",
+        "needs pairs labeled entailment",
     ),
     "neutral pairs alone": (
         "contrastive",
         {"rows": [("neutral", "a", "b")]},
-        "needs pairs labelled entailment",
+        "needs pairs labeled entailment",
     ),
     "one entailment alone": (
         "contrastive",
@@ -481,7 +481,7 @@ BAD_LATER: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a text that entails itself alone": (
         "contrastive",
         {"rows": [("entailment", "a", "a")]},
-        "needs pairs labelled entailment",
+        "needs pairs labeled entailment",
     ),
     "one text": (
         "softmax",
@@ -597,7 +597,7 @@ def hand_made(*pairs: Any) -> NliSet:
 @pytest.mark.parametrize(
     ("pairs", "error", "reason"),
     [
-        ([], InputError, "expected labelled pairs, found none"),
+        ([], InputError, "expected labeled pairs, found none"),
         ([NliPair("a", "b", 0), NliPair("a", "b", 3)], InputError, "pair 1: .* label .* found 3"),
         ([NliPair("a", "b", -1)], InputError, "pair 0: .* label .* found -1"),
         ([NliPair("a", " ", 0)], InputError, "pair 0: .* blank"),

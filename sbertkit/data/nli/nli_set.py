@@ -1,4 +1,4 @@
-"""Labelled pairs of premise and hypothesis, and where they came from."""
+"""Labeled pairs of premise and hypothesis, and where they came from."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class NliSource:
 
 @dataclass(frozen=True, slots=True)
 class NliSet:
-    """The labelled pairs of all sources.
+    """The labeled pairs of all sources.
 
     Attributes:
         pairs: In the order of the sources and of their rows.
@@ -82,7 +82,7 @@ def check_pairs(pairs: Sequence[object]) -> None:
         InputTypeError: Something else than (premise, hypothesis, label).
     """
     if not pairs:
-        raise InputError("expected labelled pairs, found none")
+        raise InputError("expected labeled pairs, found none")
     labels = range(len(NLI_LABELS))
     for row, pair in enumerate(pairs):
         match pair:

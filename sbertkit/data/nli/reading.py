@@ -1,4 +1,4 @@
-"""Files and folders of labelled pairs into one set, with one policy for all formats."""
+"""Files and folders of labeled pairs into one set, with one policy for all formats."""
 
 import logging
 import os
@@ -61,7 +61,7 @@ def read_nli(
     split: str | None = None,
     progress: bool = False,
 ) -> NliSet:
-    """The labelled pairs of files and folders, in their order.
+    """The labeled pairs of files and folders, in their order.
 
     A file is JSON Lines, tab-separated without quoting (``.tsv``, ``.txt``), CSV, Parquet or Arrow,
     gzip when its name ends in ``.gz``, with ``gold_label`` or else ``label``, and ``sentence1`` and
@@ -81,7 +81,7 @@ def read_nli(
 
     Raises:
         InputError: Bad rows (one message for all of a file), numbers without a mapping, no
-            labelled pair, no row of the split, or a source that cannot be understood.
+            labeled pair, no row of the split, or a source that cannot be understood.
         InputTypeError: An argument of the wrong type.
         MissingFile: A source does not exist.
         StorageError: A source cannot be read.
@@ -98,7 +98,7 @@ def read_nli(
         names = printable(", ".join(source_name(reader.source.path) for reader in readers), 500)
         skipped = sum(reader.skipped for reader in readers)
         raise InputError(
-            f"{names}: no labelled example is left, {skipped:,} without a gold label skipped;"
+            f"{names}: no labeled example is left, {skipped:,} without a gold label skipped;"
             " expected entailment, neutral or contradiction in gold_label or label"
         )
     duplicates = find_duplicates(pairs)
@@ -131,7 +131,7 @@ class _SourceReader:
         numbers: What numbers mean as labels.
 
     Attributes:
-        pairs: The labelled pairs of the split.
+        pairs: The labeled pairs of the split.
         skipped: Rows without a gold label.
         repaired: Texts with unpaired surrogates.
     """

@@ -24,7 +24,7 @@ _ENTAILMENT, _CONTRADICTION = map(NLI.labels.index, ("entailment", "contradictio
 
 _REPEATED = "that repeat earlier ones"
 _SAME_TEXT = "whose premise is their hypothesis"
-_ENTAILED_TOO = "labelled contradiction whose pair is labelled entailment too"
+_ENTAILED_TOO = "labeled contradiction whose pair is labeled entailment too"
 """Why rows are left out."""
 _REMEDY = (
     "raise batch_size (--batch-size), add contradictions of the same premises or other pairs, or "
@@ -206,7 +206,7 @@ def _check_examples(rows: Sequence[tuple[int, int, int]], left_out: Mapping[str,
     if not rows:
         rest = f" ({counted})" if counted else ""
         raise InputError(
-            "the objective contrastive needs pairs labelled entailment of two different texts, "
+            "the objective contrastive needs pairs labeled entailment of two different texts, "
             f"found none{rest}; add such data or choose --objective softmax"
         )
     if counted:

@@ -19,7 +19,7 @@ FEATURES = ("u", "v", "abs_diff", "product")
 
 @dataclass(frozen=True, slots=True)
 class Softmax(Objective):
-    """Cross-entropy of a linear layer over features of both vectors of a labelled pair.
+    """Cross-entropy of a linear layer over features of both vectors of a labeled pair.
 
     For a pair with vectors u, v and class y: ``-log softmax(W [u; v; |u - v|] + b)[y]``, with
     |u - v| element by element. The features may also have the product u * v, or lack parts.
@@ -58,7 +58,7 @@ class Softmax(Objective):
         from sbertkit.training.examples import Examples
 
         if not data.rows:
-            raise InputError("the objective softmax needs labelled pairs, found none; add data")
+            raise InputError("the objective softmax needs labeled pairs, found none; add data")
         sides = [table.numbers(row[side] for row in data.rows) for side in range(2)]
         texts = np.array(sides, dtype=np.int64).T
         return Examples(texts, np.array(data.label_numbers, dtype=np.int64), texts[:, 0])

@@ -182,7 +182,7 @@ def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
         if gap > _SURE * math.hypot(errors[labels[0]], errors[other]):
             shown = ", ".join(f"{name} {means[name]:.3f}" for name in labels if name in means)
             return (
-                f"label order: pairs labelled {labels[0]} should have the highest mean cosine, "
+                f"label order: pairs labeled {labels[0]} should have the highest mean cosine, "
                 f"found {shown}; the labels are probably swapped: check the data, or --labels "
                 "where they are numbers"
             )
