@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from post_processing import Sentences, applied
+from post_processing import ENCODER_SOURCES, Sentences, applied
 from recording import Entries, Figures, arguments_of, data_folder
 from threadpoolctl import threadpool_limits
 from torch import nn
@@ -60,17 +60,7 @@ SOURCES = [
     "sbertkit/evaluation/diagnosis",
     "sbertkit/evaluation/pseudo_pairs.py",
     "sbertkit/metrics/cosine.py",
-    *(
-        f"sbertkit/encoder/{name}.py"
-        for name in (
-            "multi_pooling",
-            "network",
-            "pooling",
-            "tokenization",
-            "transformer",
-            "whitening",
-        )
-    ),
+    *ENCODER_SOURCES,
 ]
 
 

@@ -34,20 +34,18 @@ POOLINGS = ("cls", "mean", "max", "eos", "weighted_mean", "first_last")
 SETS = ("stsb", "sick")
 SIMILARITIES = ("cosine", "dot", "euclidean")
 FITTED_ON = 2_000
-SOURCES = [
-    *(
-        f"sbertkit/encoder/{name}.py"
-        for name in (
-            "multi_pooling",
-            "network",
-            "pooling",
-            "tokenization",
-            "transformer",
-            "whitening",
-        )
-    ),
-    "sbertkit/metrics",
+ENCODER_SOURCES = [
+    f"sbertkit/encoder/{name}.py"
+    for name in (
+        "multi_pooling",
+        "network",
+        "pooling",
+        "tokenization",
+        "transformer",
+        "whitening",
+    )
 ]
+SOURCES = [*ENCODER_SOURCES, "sbertkit/metrics"]
 
 
 class Sentences:
