@@ -39,7 +39,7 @@ class ModelMismatch(InputError):
 
 
 class DamagedIndex(InputError):
-    """A file of an index is missing, cut or changed."""
+    """A file of an index is missing, truncated or changed."""
 
 
 class NewerFormat(InputError):

@@ -39,7 +39,7 @@ def parse_json(raw: bytes | str, where: object) -> Any:
 
 
 def as_record(content: Any, kind: type[Record], where: object) -> Record:
-    """Parsed JSON as a record; a name that the record does not have is passed over.
+    """Parsed JSON as a record; unknown names are ignored.
 
     Args:
         content: What `parse_json` gave.

@@ -47,7 +47,7 @@ def _own_errors() -> Iterator[None]:
         yield
     except EOFError as error:
         raise InputError(
-            f"a file ended too early ({error}); it is cut or damaged, get it again"
+            f"a file ended too early ({error}); it is truncated or damaged, make it again"
         ) from error
     except BrokenPipeError as error:
         raise click.exceptions.Exit(_READER_GONE) from error

@@ -77,7 +77,7 @@ _READ_OPTIONS = (
         "--format",
         "corpus_format",
         type=click.Choice(FORMATS),
-        help="By default, as the corpus's name tells.",
+        help="By default, by the corpus's file name.",
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
     click.option(
