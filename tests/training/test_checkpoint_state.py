@@ -1,13 +1,12 @@
 """Checkpoints and run folders whose hashes are right and whose contents are not."""
 
 import copy
-import hashlib
 import json
 import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from training_cases import Job, quick_runs, rows, weight_bytes, write_dev, write_nli
 
 from sbertkit.errors import InputError
+from sbertkit.sealed import SealedFile, seal
 from sbertkit.training.run import runner
 from sbertkit.training.run.checkpoint_state import read_state
 from sbertkit.training.run.checkpoints import CheckpointStore
@@ -62,16 +62,15 @@ def checkpoint_of(job: Job) -> Path:
 
 
 def rehash(folder: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-    """Writes the manifest of a checkpoint anew with right hashes, as anybody can."""
+    """Writes the manifest of a checkpoint again with right sizes and hashes, as anybody can."""
     path = folder / "checkpoint.json"
     content = json.loads(path.read_bytes())
     content.pop("sha256")
-    for name in content["files"]:
-        content["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    content["files"] = [
+        asdict(SealedFile.of(folder, folder / file["path"])) for file in content["files"]
+    ]
     change(content)
-    text = json.dumps(content, sort_keys=True)
-    content["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    path.write_text(json.dumps(content))
+    path.write_bytes(seal(content))
 
 
 def refused(call: Callable[[], object], name: str) -> None:
@@ -252,7 +251,7 @@ def test_a_file_that_the_manifest_does_not_name_is_not_used(job: Job, name: str)
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc/hostname", "model/../../../run.json", ""])
 def test_a_checkpoint_names_no_file_outside_its_folder(job: Job, name: str) -> None:
     def change(content: dict[str, Any]) -> None:
-        content["files"][name] = "0" * 64
+        content["files"].append({"path": name, "bytes": 0, "sha256": "0" * 64})
 
     rehash(checkpoint_of(job), change)
     with pytest.raises(InputError, match="expected a path inside the folder"):
@@ -263,7 +262,7 @@ def test_a_checkpoint_without_its_optimizer_is_refused(job: Job) -> None:
     (checkpoint_of(job) / "optimizer.pt").unlink()
     path = checkpoint_of(job) / "checkpoint.json"
     content = json.loads(path.read_bytes())
-    del content["files"]["optimizer.pt"]
+    content["files"] = [file for file in content["files"] if file["path"] != "optimizer.pt"]
     path.write_text(json.dumps(content))
     rehash(checkpoint_of(job))
     with quick_runs(), pytest.raises(InputError, match=r"has no optimizer\.pt"):

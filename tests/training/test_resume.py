@@ -294,7 +294,7 @@ def test_a_cut_checkpoint_is_passed_over(half: Job, same_as_whole: Whole, name: 
     found = ended(train, half, None, RESUME)
     assert (found.status, found.answer) == (0, 13)
     (line,) = found.said.splitlines()
-    assert f"step-00000008: {name} is truncated or changed" in line
+    assert f"step-00000008/{name}: expected" in line
     assert line.endswith("continuing from step 4")
     same_as_whole.assert_same(half)
 

@@ -222,7 +222,7 @@ def test_of_a_damaged_last_checkpoint_one_warning_is_given_and_the_one_before_is
     assert found is not None
     assert (found.step, found.state) == (10, {"at": 10})
     (warning,) = caplog.messages
-    assert "step-00000020: model/weights is truncated or changed" in warning
+    assert "step-00000020/model/weights: does not match its SHA-256" in warning
     assert warning.endswith("continuing from step 10")
     assert folder.store.steps() == [10]
 

@@ -1,25 +1,18 @@
 """Checkpoints: folders that appear complete or not at all, with a hash of every file."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sbertkit.errors import InputError
-from sbertkit.files import inside, open_regular, read_regular
-from sbertkit.schema import Count, Digest, as_record, parse_json
-from sbertkit.storage import (
-    follow_modes,
-    replace_file,
-    sha256_file,
-    storage_errors,
-    sync_folder,
-    sync_tree,
-)
+from sbertkit.files import inside, read_regular
+from sbertkit.schema import Count
+from sbertkit.sealed import SealedFile, read_sealed, seal
+from sbertkit.storage import follow_modes, replace_file, storage_errors, sync_folder, sync_tree
 
 Scalar = str | bool | int | float | None
 """A value at the leaves of a JSON document."""
@@ -54,8 +47,7 @@ class _Manifest:
     format: int
     step: Count
     state: dict[str, Any]
-    files: dict[str, Digest]
-    sha256: Digest
+    files: list[SealedFile]
 
 
 class CheckpointStore:
@@ -95,15 +87,9 @@ class CheckpointStore:
             try:
                 staged.mkdir(parents=True, exist_ok=True)
                 fill(staged)
-                content: dict[str, Any] = {
-                    "format": _FORMAT,
-                    "step": step,
-                    "state": state,
-                    "files": {name: sha256_file(staged / name) for name in _files_in(staged)},
-                }
-                content["sha256"] = _digest(content)
-                text = json.dumps(content, indent=2, allow_nan=False)
-                (staged / MANIFEST).write_text(text, encoding="utf-8")
+                files = [SealedFile.of(staged, staged / name) for name in _files_in(staged)]
+                manifest = _Manifest(_FORMAT, step, state, files)
+                (staged / MANIFEST).write_bytes(seal(asdict(manifest)))
                 follow_modes(staged)
                 sync_tree(staged)
                 if path.exists():
@@ -133,24 +119,22 @@ class CheckpointStore:
         folder = inside(self.folder, self.path(step).name)
         path = folder / MANIFEST
         try:
-            content = parse_json(read_regular(path), path)
-            manifest = as_record(content, _Manifest, path)
-            if content.pop("sha256") != _digest(content):
-                raise InputError("truncated or changed")
-        except (OSError, InputError, RecursionError) as error:
-            raise InputError(f"{folder}: {MANIFEST} cannot be read ({error})") from error
-        if (manifest.step, manifest.format) != (step, _FORMAT):
-            raise InputError(f"{folder}: {MANIFEST} is not that of step {step}")
-        unknown = sorted(_files_in(folder) - {*manifest.files, MANIFEST})
+            manifest = read_sealed(read_regular(path), _Manifest, path, version=_FORMAT)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror})") from error
+        if manifest.step != step:
+            raise InputError(f"{path} is not that of step {step}")
+        known = {MANIFEST, *(file.path for file in manifest.files)}
+        unknown = [name for name in _files_in(folder) if name not in known]
         if unknown:
             raise InputError(f"{folder}: {unknown[0]} is no file of this checkpoint; remove it")
-        for name, known in manifest.files.items():
-            found = _hash_inside(folder, name)
-            if found != known:
-                raise InputError(
-                    f"{folder}: {name} is truncated or changed (expected SHA-256 {known[:12]}..., "
-                    f"found {found[:12]})"
-                )
+        for file in manifest.files:
+            try:
+                fault = file.fault(folder)
+            except OSError as error:
+                fault = f"cannot be read ({error.strerror})"
+            if fault is not None:
+                raise InputError(f"{folder / file.path}: {fault}")
         return Checkpoint(folder, step, manifest.state)
 
     def sweep(self) -> None:
@@ -170,29 +154,13 @@ class CheckpointStore:
                 shutil.rmtree(self.path(step), ignore_errors=True)
 
 
-def _digest(content: dict[str, Any]) -> str:
-    """A hash of the manifest itself, without its own hash; it lists what the files must be."""
-    text = json.dumps(content, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _files_in(folder: Path) -> set[str]:
+def _files_in(folder: Path) -> list[str]:
     """The names of all but folders and what the system itself puts there, such as ``.DS_Store``."""
-    return {
+    return sorted(
         path.relative_to(folder).as_posix()
-        for path in sorted(folder.rglob("*"))
+        for path in folder.rglob("*")
         if not path.is_dir() and not path.name.startswith(".")
-    }
-
-
-def _hash_inside(folder: Path, name: str) -> str:
-    try:
-        with open_regular(inside(folder, name)) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return "no file"
-    except OSError as error:
-        raise InputError(f"{folder}: {name} cannot be read ({error.strerror})") from error
+    )
 
 
 def write_json(path: Path, content: Any) -> None:
