@@ -9,7 +9,8 @@ from sbertkit.metrics.bootstrap import (
 )
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines, unit_rows
-from sbertkit.metrics.permutation import PairedTest, paired_permutation
+from sbertkit.metrics.differences import CorrelationDifference, Difference, MeanDifference
+from sbertkit.metrics.permutation import PairedTest, mean_test, paired_permutation, paired_test
 from sbertkit.metrics.random_pairs import mean_random_cosine, uniformity
 from sbertkit.metrics.similarity import SIMILARITIES, row_similarities
 from sbertkit.metrics.spectrum import effective_rank, isoscore, variance_shares
@@ -17,7 +18,10 @@ from sbertkit.metrics.spectrum import effective_rank, isoscore, variance_shares
 __all__ = [
     "SIMILARITIES",
     "Correlation",
+    "CorrelationDifference",
+    "Difference",
     "Interval",
+    "MeanDifference",
     "PairedTest",
     "StoredInterval",
     "alignment",
@@ -25,7 +29,9 @@ __all__ = [
     "effective_rank",
     "isoscore",
     "mean_random_cosine",
+    "mean_test",
     "paired_permutation",
+    "paired_test",
     "pearson",
     "row_cosines",
     "row_similarities",

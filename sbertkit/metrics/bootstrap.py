@@ -1,7 +1,7 @@
 """Percentile bootstrap intervals over the rows of an evaluation."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -60,23 +60,40 @@ def bootstrap_interval(
 
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, section 13.3.
     """
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, not {level}")
+    values = bootstrap_values(statistic, *arrays, resamples=resamples, seed=seed)
+    return interval_of(values, level=level)
+
+
+def bootstrap_values(
+    statistic: Callable[..., float | None],
+    *arrays: npt.NDArray[Any],
+    resamples: int = 1000,
+    seed: int | Sequence[int] = 0,
+) -> npt.NDArray[np.float64]:
+    """A statistic of resampled rows, (resamples,), NaN where undefined; see `bootstrap_interval`.
+
+    Without rows there is no value, (0,).
+    """
     rows = _checked_rows(arrays)
     if resamples < 1:
         raise InputError(f"resamples must be at least 1, not {resamples}")
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, not {level}")
-    if rows == 0:
-        return None
     generator = np.random.default_rng(seed)
     values: list[float] = []
-    for _ in range(resamples):
+    for _ in range(resamples if rows else 0):
         drawn = generator.integers(rows, size=rows)
         value = statistic(*(array[drawn] for array in arrays))
-        if value is not None and not math.isnan(value):
-            values.append(value)
-    if not values or len(values) < _MIN_DEFINED * resamples:
+        values.append(math.nan if value is None else value)
+    return np.array(values, dtype=np.float64)
+
+
+def interval_of(values: npt.NDArray[np.float64], *, level: float = 0.95) -> Interval | None:
+    """The percentile interval of `bootstrap_values`; None if more than half are undefined."""
+    defined = values[~np.isnan(values)]
+    if not len(defined) or len(defined) < _MIN_DEFINED * len(values):
         return None
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), level)
 
 
