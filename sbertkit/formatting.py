@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sbertkit.metrics import Interval
 
 UNDEFINED = "n/a"
+_MIN_P_VALUE = 0.0001
 
 
 def decimal(value: float | None, places: int = 3, *, sign: str = "") -> str:
@@ -15,9 +16,9 @@ def decimal(value: float | None, places: int = 3, *, sign: str = "") -> str:
     return UNDEFINED if value is None else f"{value:{sign}.{places}f}"
 
 
-def percent(value: float | None) -> str:
-    """A score times 100 with two decimal places."""
-    return UNDEFINED if value is None else decimal(100 * value, 2)
+def percent(value: float | None, *, sign: str = "") -> str:
+    """A score times 100 with two decimal places; see `decimal`."""
+    return UNDEFINED if value is None else decimal(100 * value, 2, sign=sign)
 
 
 def interval_text(interval: "Interval | None", places: int = 4, *, sign: str = "") -> str:
@@ -28,9 +29,16 @@ def interval_text(interval: "Interval | None", places: int = 4, *, sign: str = "
     return f"{decimal(low, places, sign=sign)} to {decimal(high, places, sign=sign)}"
 
 
-def percent_interval(interval: "Interval | None") -> str:
-    """``LOW to HIGH``, both times 100 with two decimal places."""
-    return UNDEFINED if interval is None else f"{percent(interval.low)} to {percent(interval.high)}"
+def percent_interval(interval: "Interval | None", *, sign: str = "") -> str:
+    """``LOW to HIGH``, both times 100 with two decimal places; see `decimal`."""
+    if interval is None:
+        return UNDEFINED
+    return f"{percent(interval.low, sign=sign)} to {percent(interval.high, sign=sign)}"
+
+
+def p_value_text(value: float) -> str:
+    """A p-value with four decimal places, ``< 0.0001`` where they would all be 0."""
+    return decimal(value, 4) if value >= _MIN_P_VALUE else f"< {_MIN_P_VALUE}"
 
 
 def listed(names: "Sequence[str]", limit: int) -> str:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from sbertkit.formatting import decimal, interval_text, listed, percent, percent_interval
+from sbertkit.formatting import (
+    decimal,
+    interval_text,
+    listed,
+    p_value_text,
+    percent,
+    percent_interval,
+)
 from sbertkit.metrics import Interval
 
 INTERVAL = Interval(-0.01234, 0.5, 0.95)
@@ -20,6 +27,12 @@ def test_intervals_are_shown_by_their_ends() -> None:
     assert interval_text(INTERVAL) == "-0.0123 to 0.5000"
     assert interval_text(INTERVAL, 1, sign="+") == "-0.0 to +0.5"
     assert percent_interval(INTERVAL) == "-1.23 to 50.00"
+    assert percent_interval(INTERVAL, sign="+") == "-1.23 to +50.00"
+
+
+def test_a_p_value_is_never_shown_as_zero() -> None:
+    shown = [p_value_text(value) for value in (1.0, 0.04, 0.0001, 0.00009999, 1e-5, 0.0)]
+    assert shown == ["1.0000", "0.0400", "0.0001", "< 0.0001", "< 0.0001", "< 0.0001"]
 
 
 def test_undefined_values_are_shown_as_such() -> None:

@@ -1,6 +1,6 @@
 """Evaluation of encoders and indexes."""
 
-from sbertkit.evaluation.compare import Comparison, compare_results, compare_runs
+from sbertkit.evaluation.comparison import Comparison, compare_results, compare_runs
 from sbertkit.evaluation.diagnosis import Diagnosis, diagnose
 from sbertkit.evaluation.index_quality import IndexResult, evaluate_index
 from sbertkit.evaluation.isotropy import IsotropyResult, evaluate_isotropy

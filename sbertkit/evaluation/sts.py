@@ -1,11 +1,13 @@
 """How well the cosines of an encoder follow human scores of sentence pairs (STS)."""
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +26,11 @@ from sbertkit.metrics import (
     spearman,
     spearman_interval,
 )
-from sbertkit.schema import to_dict
+from sbertkit.schema import Digest, to_dict
 
 StsData = str | os.PathLike[str] | StsSet | Iterable[tuple[float, str, str]]
-"""A file for `read_sts`, what it read, or triples of score, sentence, sentence."""
+"""A file for `read_sts` or the name of a data set, what was read, or triples of score, sentence,
+sentence."""
 
 
 class Correlations(NamedTuple):
@@ -43,6 +46,21 @@ class SubsetScore(NamedTuple):
     pairs: int
     spearman: float | None
     interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairValues:
+    """What two encoders are compared by, pair by pair.
+
+    Attributes:
+        sha256: A hash over the pairs, gold scores and sentences, in order.
+        gold: The gold score of each pair.
+        cosines: The cosine of each pair.
+    """
+
+    sha256: Digest
+    gold: tuple[float, ...]
+    cosines: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +98,7 @@ class StsResult:
         subsets: By name the sub-corpora of the data, where it has such.
         weighted_mean: Mean of their `spearman`, weighted by their pairs, as often reported for the
             SemEval tasks; None where one of them is undefined or there are none.
-        details: The pairs with their cosines; not part of `to_dict`.
+        details: The pairs with their cosines.
     """
 
     spearman: float | None
@@ -98,9 +116,18 @@ class StsResult:
     weighted_mean: float | None
     details: StsDetails = field(repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, object]:
-        """The result without `details`, as strict JSON can hold it."""
-        return to_dict(self, without=("details",))
+    def per_pair(self) -> PairValues:
+        """The values of each pair."""
+        pairs = self.details.pairs
+        digest = hashlib.sha256()
+        for pair in pairs:
+            digest.update(json.dumps(tuple(pair)).encode() + b"\n")
+        gold = tuple(pair.score for pair in pairs)
+        return PairValues(digest.hexdigest(), gold, self.details.cosines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result with `per_pair` in place of `details`, as strict JSON can hold it."""
+        return {**to_dict(self, without=("details",)), "per_pair": to_dict(self.per_pair())}
 
 
 class MeanScore(NamedTuple):
@@ -119,7 +146,8 @@ def evaluate_sts(encoder: EncoderLike, data: StsData, *, split: str | None = Non
 
     Args:
         encoder: The encoder to evaluate.
-        data: A file for `read_sts`, what it read, or triples of score, sentence, sentence.
+        data: A file for `read_sts`, the name of a data set (``stsb``), what `read_sts` read, or
+            triples of score, sentence, sentence.
         split: Which split of a file to use, see `read_sts`.
 
     Raises:

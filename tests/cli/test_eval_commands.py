@@ -218,6 +218,72 @@ def test_two_written_results_are_compared(run: Run, folder: Path, tmp_path: Path
     assert run("eval", "compare", "a.json", "b.json", "--measure", "AP").status == 2
 
 
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    rows = "".join(f"{row % 6}\ta {row}\tb {row * row % 7} {row}\n" for row in range(40))
+    path.write_text(f"score\tsentence1\tsentence2\n{rows}")
+    return path
+
+
+def test_two_models_are_compared_on_sentence_pairs(
+    run: Run, model: str, pairs: Path, tmp_path: Path
+) -> None:
+    files = {pooling: tmp_path / f"{pooling}.json" for pooling in ("mean", "cls")}
+    for pooling, file in files.items():
+        ran = run("eval", "sts", pairs, "--model", model, "--pooling", pooling, "--json", file)
+        assert ran.status == 0, ran.err
+    outputs = ("--json", tmp_path / "c.json", "--report", tmp_path / "c.html")
+    ran = run("eval", "compare", *files.values(), *outputs)
+    assert ran.status == 0, ran.err
+    for expected in ("Spearman", "Pearson", "40", "verdict", f"{model} ({files['cls']})"):
+        assert expected in ran.out
+    result = json.loads((tmp_path / "c.json").read_text(), parse_constant=pytest.fail)
+    assert (result["A"], result["unit"], result["count"]) == (str(files["mean"]), "pairs", 40)
+    assert 0 < result["tests"]["Spearman"]["p_value"] <= 1
+    page = (tmp_path / "c.html").read_text()
+    assert "Pairs that differ most" in page
+    assert page in run("eval", "compare", *files.values(), "--report", "-").out
+
+
+def test_results_of_different_pairs_are_refused_in_one_line(
+    run: Run, model: str, pairs: Path, tmp_path: Path
+) -> None:
+    shorter = tmp_path / "shorter.tsv"
+    shorter.write_text("".join(pairs.read_text().splitlines(keepends=True)[:-1]))
+    for file in (pairs, shorter):
+        ran = run("eval", "sts", file, "--model", model, "--json", file.with_suffix(".json"))
+        assert ran.status == 0, ran.err
+    outputs = ("--json", tmp_path / "c.json", "--report", tmp_path / "c.html")
+    ran = run(
+        *("eval", "compare", pairs.with_suffix(".json"), shorter.with_suffix(".json")), *outputs
+    )
+    assert (ran.status, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "different sentence pairs (40 and 39)" in ran.err
+    assert not (tmp_path / "c.json").exists()
+    assert not (tmp_path / "c.html").exists()
+
+
+def test_two_suites_are_compared(
+    run: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: Path
+) -> None:
+    monkeypatch.setenv("SBERTKIT_DATA", str(tmp_path))
+    (tmp_path / "sts").mkdir()
+    lines = pairs.read_text().splitlines()
+    rows = [f"split\t{lines[0]}", *(f"test\t{line}" for line in lines[1:])]
+    (tmp_path / "sts" / "stsb.tsv").write_text("\n".join(rows) + "\n")
+    suite = tmp_path / "mine.toml"
+    suite.write_text('title = "mine"\nsets = ["stsb"]\n')
+    for pooling in ("mean", "cls"):
+        written = ("-o", tmp_path / pooling, "--json", tmp_path / f"{pooling}.json")
+        ran = run("eval", "run", suite, "--model", model, "--pooling", pooling, *written)
+        assert ran.status == 0, ran.err
+    ran = run("eval", "compare", tmp_path / "mean.json", tmp_path / "cls.json")
+    assert ran.status == 0, ran.err
+    assert "stsb" in ran.out
+    assert "1 sets" not in ran.out
+
+
 def test_different_queries_are_refused_unless_missing_is_zero(
     run: Run, folder: Path, tmp_path: Path
 ) -> None:
@@ -248,6 +314,7 @@ def test_no_output_takes_the_place_of_what_is_read(
         ("eval", "retrieval", folder, "--run", trec, "--json", trec),
         ("eval", "retrieval", folder, "--write-run", folder / "corpus.jsonl"),
         ("eval", "compare", trec, trec, "--qrels", folder / "qrels/test.tsv", "--json", trec),
+        ("eval", "compare", trec, trec, "--qrels", folder / "qrels/test.tsv", "--report", trec),
         ("eval", "run", suite, "--json", suite),
         ("diagnose", texts, "--json", texts),
     ]

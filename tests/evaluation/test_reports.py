@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from sbertkit.data.sts import StsPair, StsSet
-from sbertkit.evaluation import evaluate_isotropy, evaluate_run, evaluate_sts
+from sbertkit.evaluation import Comparison, evaluate_isotropy, evaluate_run, evaluate_sts
 from sbertkit.evaluation.report import figures
+from sbertkit.evaluation.report.comparison import comparison_page
 from sbertkit.evaluation.report.isotropy import isotropy_page
 from sbertkit.evaluation.report.page import Page, Section, Table, render, write_page
 from sbertkit.evaluation.report.retrieval import retrieval_page
 from sbertkit.evaluation.report.sts import sts_page
-from sbertkit.metrics import Interval
+from sbertkit.metrics import Interval, PairedTest
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
@@ -155,6 +156,28 @@ def test_a_retrieval_report_is_complete() -> None:
     words = check(retrieval_page(result, {"collection": "set", "run": "a.trec"}, {"q1": EVIL}))
     for expected in (*result.measures, "queries left out", "none", "a.trec", "trec_eval"):
         assert expected in words
+
+
+@pytest.mark.parametrize("unit", ["queries", "pairs", "sets"])
+def test_a_comparison_report_is_complete(unit: str) -> None:
+    tests = {
+        "first": PairedTest(0.25, 0.00001, Interval(0.2, 0.3, 0.95)),
+        EVIL: PairedTest(0.0, 1.0, None),
+    }
+    ones = dict.fromkeys(tests, 0.5)
+    details = {} if unit == "sets" else {"q1": (1.0, 0.0), EVIL: (0.0, 3.0), "q3": (0.5, 0.5)}
+    sets = {}
+    if unit == "sets":
+        sets = {EVIL: Comparison("pairs", 1, ones, ones, tests)}
+    systems = ("mine", EVIL)
+    found = Comparison(unit, 3, ones, ones, tests, systems, sets, ("lost",), details)
+    words = check(comparison_page(found, {"A": "a.json", "B": "b.json"}))
+    shown = "+0.2500" if unit == "queries" else "+25.00"
+    for expected in ("mine (a.json)", "< 0.0001", shown, "A is significantly better", "lost"):
+        assert expected in words
+    if details:
+        assert f"Of 3 {unit}, A is better in 1 and B in 1" in words
+        assert "B is better" in words
 
 
 def test_an_isotropy_report_is_complete(tiny_encoder: "Encoder") -> None:

@@ -262,7 +262,7 @@ def test_a_hostile_result_is_measured_again(
     assert not any("\n" in line for line in lines)
 
 
-@pytest.mark.parametrize("what", ["data", "encoder", "measures", "cut"])
+@pytest.mark.parametrize("what", ["data", "encoder", "precision", "measures", "cut"])
 def test_what_has_changed_is_measured_again(
     data: Path,
     own: Suite,
@@ -279,6 +279,8 @@ def test_what_has_changed_is_measured_again(
         expected = ["sts"]
     elif what == "encoder":
         encoder = Encoder.load(tiny_encoder.options.model, pooling="cls", normalize=True)
+    elif what == "precision":
+        encoder = Encoder.load(tiny_encoder.options.model, precision="bf16")
     elif what == "measures":
         (tmp_path / "own.toml").write_text(OWN.replace('"RR@10", ', ""))
         suite = read_suite(tmp_path / "own.toml")

@@ -4,11 +4,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.files import STANDARD_OUTPUT, json_option, targets_of, write_json
+from sbertkit.cli.files import (
+    STANDARD_OUTPUT,
+    json_option,
+    report_option,
+    targets_of,
+    write_json,
+    write_report,
+)
 from sbertkit.cli.options import measure_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.errors import InputError
-from sbertkit.formatting import decimal, interval_text
 
 if TYPE_CHECKING:
     from sbertkit.evaluation import Comparison
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     "--missing-as-zero", is_flag=True, help="Count queries that only one system answers as 0."
 )
 @json_option
+@report_option
 def compare(
     first: str,
     second: str,
@@ -32,22 +39,24 @@ def compare(
     exclude_self: bool,
     missing_as_zero: bool,
     json_path: str | None,
+    report_path: str | None,
 ) -> None:
     """Test whether system A is significantly better than system B.
 
-    A and B are run files (with --qrels), or results that eval retrieval wrote with --json. The
-    difference of the means comes with a bootstrap interval and the p-value of the two-sided paired
-    permutation test.
+    A and B are results that eval sts, eval retrieval or eval run wrote with --json, or run files
+    (with --qrels). The difference of the scores comes with a paired bootstrap interval and the
+    p-value of the two-sided paired permutation test.
 
     \b
     Example:
+      sbertkit eval compare mine.json theirs.json --report comparison.html
       sbertkit eval compare mine.trec bm25.trec --qrels scifact/qrels/test.tsv
-      sbertkit eval compare mine.json theirs.json
     """
     from sbertkit.evaluation import compare_results, compare_runs
     from sbertkit.evaluation.measures import DEFAULT_MEASURES
+    from sbertkit.evaluation.report.comparison import comparison_page
 
-    (target,) = targets_of(json_path, inputs=(first, second, qrels))
+    target, report = targets_of(json_path, report_path, inputs=(first, second, qrels))
     if qrels is None:
         for value, option in ((measures, "--measure"), (exclude_self, "--exclude-self")):
             if value:
@@ -68,29 +77,23 @@ def compare(
             exclude_self=exclude_self,
             missing_as_zero=missing_as_zero,
         )
-    write_json(target, found.to_dict())
-    if target is not STANDARD_OUTPUT:
+    about = {"A": first, "B": second, "qrels": qrels}
+    write_json(target, {**about, **found.to_dict()})
+    write_report(report, lambda: comparison_page(found, about))
+    if STANDARD_OUTPUT not in (target, report):
         _print(found, first, second)
 
 
 def _print(found: "Comparison", first: str, second: str) -> None:
-    rows = [
-        (
-            name,
-            decimal(found.first[name], 4),
-            decimal(found.second[name], 4),
-            decimal(test.difference, 4, sign="+"),
-            interval_text(test.interval, sign="+"),
-            decimal(test.p_value, 4),
-        )
-        for name, test in found.tests.items()
+    from sbertkit.evaluation.report.comparison import TEST, comparison_table, system_name, verdict
+
+    table = comparison_table(found)
+    print_table(table.columns, table.rows)
+    facts = [
+        ("A", system_name(found.systems[0], first)),
+        ("B", system_name(found.systems[1], second)),
+        (found.unit, f"{found.count:,}"),
+        ("p", TEST),
+        ("verdict", verdict(found)),
     ]
-    print_table(("measure", "A>", "B>", "A - B>", "95 % interval>", "p>"), rows)
-    print_facts(
-        [
-            ("A", first),
-            ("B", second),
-            ("queries", f"{found.queries:,}"),
-            ("p", "two-sided paired permutation test"),
-        ]
-    )
+    print_facts(facts + [("left out", name) for name in found.left_out])

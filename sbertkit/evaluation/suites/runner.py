@@ -15,7 +15,7 @@ from sbertkit.data.named import NamedSet, named_data
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.evaluation.retrieval import evaluate_retrieval
-from sbertkit.evaluation.sts import evaluate_sts
+from sbertkit.evaluation.sts import PairValues, evaluate_sts
 from sbertkit.evaluation.suites.definition import Suite
 from sbertkit.evaluation.vector_cache import CachedEncoder
 from sbertkit.files import read_regular
@@ -121,6 +121,7 @@ def run_suite(
             "set": one.name,
             "split": _SPLIT,
             "fingerprint": encoder.fingerprint,
+            "precision": encoder.precision,
             "data": _digest(path),
             "measures": list(suite.measures) if one.task == "retrieval" else None,
         }
@@ -165,6 +166,7 @@ class _Sts:
 
     spearman: float | None
     interval: StoredInterval | None
+    per_pair: PairValues
 
 
 @dataclass(frozen=True, slots=True)
