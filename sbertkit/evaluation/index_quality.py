@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sbertkit.arguments import whole_number
+from sbertkit.arguments import path_text, whole_number
 from sbertkit.arrays import Vectors
+from sbertkit.data.named import local_path
 from sbertkit.data.retrieval import Collection, read_collection
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.measures import Measures
@@ -97,7 +98,7 @@ def evaluate_index(
 
     Args:
         index: An opened index.
-        data: A collection in BEIR's layout, whose corpus the index holds.
+        data: A collection in BEIR's layout or the name of a data set, whose corpus the index holds.
         k: Number of hits per query.
         queries: Number of stored vectors drawn.
         split: Split of the collection's qrels.
@@ -121,7 +122,7 @@ def evaluate_index(
     else:
         wanted = Measures(measures)
         k = max(k, wanted.cutoff)
-        collection = read_collection(data, split)
+        collection = read_collection(local_path(path_text(data)), split)
         wanted.check_grades(collection.qrels)  # before anything is encoded
         ids = list(collection.queries)
         vectors = index.encoder.encode(list(collection.queries.values()), kind="query")

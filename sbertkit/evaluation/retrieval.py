@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sbertkit.arguments import whole_number
+from sbertkit.arguments import path_text, whole_number
 from sbertkit.data import Document, ReadReport, read_corpus
+from sbertkit.data.named import local_path
 from sbertkit.data.retrieval import (
     Collection,
     Qrels,
@@ -121,7 +122,8 @@ def evaluate_retrieval(
 
     Args:
         system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`.
-        data: A collection in BEIR's layout, or what `read_collection` read of one.
+        data: A collection in BEIR's layout, the name of a data set (``cisi``), or what
+            `read_collection` read.
         split: Split of the qrels, for a folder.
         exclude_self: Exclude documents with the query's own id, as BEIR does.
         measures: Measures by ir-measures' names.
@@ -135,7 +137,10 @@ def evaluate_retrieval(
     """
     wanted = Measures(measures)
     depth = whole_number("depth", depth, least=max(1, wanted.cutoff))
-    collection = data if isinstance(data, Collection) else read_collection(data, split)
+    if isinstance(data, Collection):
+        collection = data
+    else:
+        collection = read_collection(local_path(path_text(data)), split)
     wanted.check_grades(collection.qrels)  # before anything is encoded
     fetched = depth + 1 if exclude_self else depth
     if isinstance(system, str | os.PathLike | Mapping):

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sbertkit.arguments import path_text
 from sbertkit.arrays import Vectors
 from sbertkit.data.distinct import distinct_texts
+from sbertkit.data.named import local_path
 from sbertkit.data.sts import StsPair, StsSet, read_sts
 from sbertkit.data.text import is_blank, printable
 from sbertkit.encoder.protocols import EncoderLike
@@ -224,7 +226,7 @@ def _weighted_mean(subsets: Mapping[str, SubsetScore]) -> float | None:
 
 def _as_set(data: StsData, split: str | None) -> StsSet:
     if isinstance(data, str | os.PathLike):
-        return read_sts(data, split=split)
+        return read_sts(local_path(path_text(data)), split=split)
     if split is not None:
         raise InputError(
             f"split {split!r} was given for pairs in memory; pass a file, or the pairs of that "

@@ -385,3 +385,20 @@ DESCRIPTIONS = (
     "dentist",
     "ice",
 )
+
+
+def test_a_collection_is_found_by_its_name(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBERTKIT_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    run = {"q1": {"d1": 1.0}}
+    with pytest.raises(InputError, match="sbertkit data get cisi"):
+        evaluate_retrieval(run, "cisi")
+    folder = make()
+    (tmp_path / "retrieval").mkdir()
+    folder.rename(tmp_path / "retrieval" / "cisi")
+    named = evaluate_retrieval(run, "cisi")
+    assert named == evaluate_retrieval(run, tmp_path / "retrieval" / "cisi")
+    with pytest.raises(MissingFile, match="nosuch"):
+        evaluate_retrieval(run, "nosuch")

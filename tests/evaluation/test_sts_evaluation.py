@@ -316,3 +316,27 @@ SENTENCES = [
     StsPair(0.0, "Autumn leaves are red.", "The dentist is on holiday."),
     StsPair(3.6, "She reads a long book.", "She is reading a novel."),
 ]
+
+
+def test_a_data_set_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBERTKIT_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="sbertkit data get stsb"):
+        evaluate_sts(AngleEncoder(), "stsb")
+    (tmp_path / "sts").mkdir()
+    rows = "".join(f"test\t{pair.score}\t{pair.first}\t{pair.second}\n" for pair in PAIRS)
+    (tmp_path / "sts" / "stsb.tsv").write_text(f"split\tscore\tsentence1\tsentence2\n{rows}")
+    assert evaluate_sts(AngleEncoder(), "stsb").pairs == len(PAIRS)
+    with pytest.raises(MissingFile):
+        evaluate_sts(AngleEncoder(), "nosuch")
+
+
+def test_the_values_of_pairs_are_kept_with_a_hash_over_them() -> None:
+    result = evaluate_sts(AngleEncoder(), PAIRS)
+    found = result.to_dict()["per_pair"]
+    assert found["gold"] == [5.0, 3.0, 4.0, 1.0]
+    assert found["cosines"] == pytest.approx([1, 0.5, 0, -1])
+    again = evaluate_sts(AngleEncoder(), list(PAIRS)).to_dict()["per_pair"]
+    assert again["sha256"] == found["sha256"]
+    changed = [*PAIRS[:-1], StsPair(1.0, "b 0", "cut 90")]
+    assert evaluate_sts(AngleEncoder(), changed).to_dict()["per_pair"]["sha256"] != found["sha256"]
