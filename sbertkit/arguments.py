@@ -1,7 +1,8 @@
-"""Checks of what callers pass: whole numbers and the names of files to write."""
+"""Checks of what callers pass: whole numbers, names, and files to write."""
 
 import operator
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from sbertkit.errors import InputError, InputTypeError, StorageError
@@ -28,6 +29,15 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     if number < least:
         raise InputError(f"{name} must be at least {least}, not {number}")
     return number
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to the user, such as ``, did you mean 'text'?``; empty if no name is near."""
+    from difflib import get_close_matches
+
+    folded = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), folded, n=1, cutoff=0.7)
+    return f", did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def path_text(path: object) -> str:

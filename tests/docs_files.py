@@ -20,8 +20,8 @@ def write_files(folder: Path) -> None:
     lines = sentences()
     (folder / "corpus.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "queries.txt").write_text("who eats\nwho sings by the sea\n", encoding="utf-8")
-    articles = [
-        {"id": f"a{row}", "text": line, "year": 2000 + row} for row, line in enumerate(lines)
+    articles: list[dict[str, object]] = [
+        {"id": f"a{row}", "title": f"No. {row}", "text": line} for row, line in enumerate(lines)
     ]
     _write_jsonl(folder / "articles.jsonl", articles)
     _write_jsonl(folder / "new.jsonl", [{"id": "n1", "text": "a new article"}])

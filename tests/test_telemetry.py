@@ -91,7 +91,7 @@ def test_a_command_asks_nobody_and_writes_nowhere_else(
     environment = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("XDG_", "HF_", "ORT_", "DO_NOT", "SBERTKIT"))
+        if not key.startswith(("XDG_", "HF_", "MPL", "ORT_", "DO_NOT", "SBERTKIT"))
     }
     calls = "connect,sendto,sendmsg,sendmmsg,openat,creat,mkdir,mkdirat"
     command = [str(_STRACE), "-f", "-qq", "-e", f"trace={calls}", "-o", str(trace)]

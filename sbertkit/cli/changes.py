@@ -121,6 +121,7 @@ def print_changes(changes: "Changes", directory: str) -> None:
             ("added", changes.added),
             ("changed", changes.changed),
             ("deleted", changes.deleted),
+            ("moved to other lines", changes.moved),
             ("unchanged", changes.unchanged),
         )
         if count

@@ -2,10 +2,12 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sbertkit.cli.settings import Names
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
@@ -74,10 +76,31 @@ _ENCODER_OPTIONS = (
 )
 _READ_OPTIONS = (
     click.option(
-        "--format",
-        "corpus_format",
-        type=click.Choice(FORMATS),
+        "--input-format",
+        "format",
+        type=click.Choice(tuple(FORMATS)),
         help="By default, by the corpus's file name.",
+    ),
+    click.option("--whole-file", is_flag=True, help="Take a text file as one document."),
+    click.option(
+        "--text-column",
+        "text_columns",
+        type=Names(),
+        metavar="NAMES",
+        help="Columns that are joined to the text, such as title,body. Dots lead into nested "
+        "fields. By default, title and text or a usual name for it.",
+    ),
+    click.option(
+        "--id-column", metavar="NAME", help="By default, id, _id, docid or doc_id, or the line."
+    ),
+    click.option(
+        "--metadata-columns",
+        type=Names(),
+        metavar="NAMES",
+        help="Columns to keep with the text. By default, all others.",
+    ),
+    click.option(
+        "--delimiter", metavar="CHARACTER", help="Of CSV, such as ; or tab. By default, found."
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
     click.option(
@@ -145,23 +168,20 @@ def read_options(command: Command) -> Command:
     """Adds the options that say how a corpus is read; the command gets them as `read`."""
 
     @functools.wraps(command)
-    def with_read(
-        *,
-        corpus_format: str | None,
-        encoding: str,
-        errors: str,
-        skip_bad_lines: bool,
-        max_text_bytes: int,
-        **others: Any,
-    ) -> Any:
+    def with_read(*, whole_file: bool, **given: Any) -> Any:
         from sbertkit.data import ReadOptions
         from sbertkit.errors import InputError
 
+        options = {field.name: given.pop(field.name) for field in fields(ReadOptions)}
+        if whole_file and options["format"] not in (None, "file"):
+            raise click.UsageError("--whole-file goes with no other --input-format")
+        options["format"] = "file" if whole_file else options["format"]
+        options["text_columns"] = options["text_columns"] or ()
         try:
-            read = ReadOptions(corpus_format, encoding, errors, skip_bad_lines, max_text_bytes)
+            read = ReadOptions(**options)
         except InputError as error:
-            raise click.BadParameter(str(error), param_hint="--encoding") from error
-        return command(read=read, **others)
+            raise click.UsageError(str(error)) from error
+        return command(read=read, **given)
 
     return _with_options(with_read, _READ_OPTIONS)  # type: ignore[return-value]
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document_columns import DocumentColumns
 from sbertkit.data.documents import Document, ReadOptions, ReadReport, SourcedDocument, admit
 from sbertkit.data.formats import FORMATS, CorpusFormat
+from sbertkit.data.formats.dataset import dataset_files
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.streams import STDIN, is_folder, reading, source_name
@@ -46,9 +48,14 @@ def read_corpus(
         StorageError: The source cannot be read.
     """
     path = path_text(source)
-    path, name = _resolve(path, options.format)
+    path, name = _resolve(path, options)
     policy = _Policy(options, ReadReport() if report is None else report, keep_blank)
     return _documents(path, FORMATS[name], policy)
+
+
+def has_columns(source: str | os.PathLike[str], options: ReadOptions) -> bool:
+    """Whether the format of a corpus has columns to choose from; errors are as `read_corpus`'s."""
+    return FORMATS[_format(path_text(source), options)[1]].has_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +69,14 @@ def _documents(path: str, form: CorpusFormat, policy: _Policy) -> Iterator[Sourc
     options, report = policy.options, policy.report
     name = source_name(path)
 
-    def count(_number: int) -> None:
-        report.replaced += 1
+    def count(place: int | str) -> None:
+        report.replaced.add(str(place))
 
-    text = TextOptions(options.encoding, options.errors, options.max_text_bytes, count)
-    for row in form.read(path, text):
+    text = TextOptions(
+        options.encoding, options.errors, options.max_text_bytes, count, options.delimiter
+    )
+    columns = DocumentColumns(options.columns, with_id=form.needs_id)
+    for row in form.read(path, text, columns):
         outcome = row if isinstance(row, BadRow) else _admitted(row, policy)
         if isinstance(outcome, BadRow):
             message = f"{name} {form.unit} {outcome.place}: {outcome.reason}"
@@ -77,6 +87,8 @@ def _documents(path: str, form: CorpusFormat, policy: _Policy) -> Iterator[Sourc
             report.first_bad = report.first_bad or message
         elif outcome is not None:
             yield SourcedDocument(outcome, row.number)
+    columns.check_found(name)
+    report.columns = columns.describe()
 
 
 def _admitted(row: Row, policy: _Policy) -> Document | BadRow | None:
@@ -86,8 +98,21 @@ def _admitted(row: Row, policy: _Policy) -> Document | BadRow | None:
         return BadRow(row.number, error.reason)
 
 
-def _resolve(path: str, name: str | None) -> tuple[str, str]:
-    """The path to read and the format's name, both checked against the file system."""
+def _resolve(path: str, options: ReadOptions) -> tuple[str, str]:
+    """The path to read and the format's name, checked against the file system and the options."""
+    path, name = _format(path, options)
+    if options.delimiter is not None and name != "csv":
+        raise InputError(f"{source_name(path)}: only csv has a delimiter, not the format {name}")
+    if options.columns.made and not FORMATS[name].has_columns:
+        raise InputError(
+            f"{source_name(path)}: the format {name} has no columns to choose from; pass another "
+            "--input-format, or none of --text-column, --id-column and --metadata-columns"
+        )
+    return path, name
+
+
+def _format(path: str, options: ReadOptions) -> tuple[str, str]:
+    name = options.format
     folder = is_folder(path)
     if folder and name in (None, "beir"):
         inside = _beir_file(path)
@@ -97,14 +122,16 @@ def _resolve(path: str, name: str | None) -> tuple[str, str]:
             raise MissingFile(
                 f"{source_name(path)}: no corpus.jsonl in this folder, which the format beir needs"
             )
-        return path, "folder"
-    if folder != (name == "folder"):
+        return path, "dataset" if dataset_files(path) else "folder"
+    if folder != (name in ("folder", "dataset")):
         expected, found = ("file", "folder") if folder else ("folder", "file")
         what = "standard input" if path == STDIN else f"a {found}"
         raise InputError(
             f"{source_name(path)}: the format {name} needs a {expected}, found {what};"
-            " pass another --format"
+            " pass another --input-format"
         )
+    if name is None and options.delimiter is not None:
+        return path, "csv"
     return path, name or _format_by_name(path)
 
 
@@ -127,6 +154,6 @@ def _format_by_name(path: str) -> str:
         f"{name} ({', '.join(form.suffixes)})" for name, form in FORMATS.items() if form.suffixes
     )
     raise InputError(
-        f"{source_name(path)}: unknown format; pass --format with one of {known}, beir, or rename"
+        f"{source_name(path)}: unknown format; pass --input-format with one of {known}, or rename"
         " the file"
     )

@@ -1,12 +1,13 @@
 """Documents, how corpora of them are read, and what reading one found."""
 
 from array import array
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sbertkit.arguments import whole_number
+from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 from sbertkit.data.metadata import BadRecordError, Cleaner, id_text
@@ -41,11 +42,20 @@ class ReadOptions:
 
     Attributes:
         format: A name in `sbertkit.data.formats.FORMATS`, such as ``jsonl``; ``None`` decides by
-            the name.
+            the name. ``file`` takes a text file as one document.
         encoding: Name of the text encoding; a byte order mark is dropped.
         errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD and counts them.
         skip_bad_lines: List lines that cannot be read instead of refusing the file.
         max_text_bytes: Largest line, row or text file; a larger one is a bad line.
+        text_columns: Names of the columns of a table that are the text, joined by spaces in this
+            order; without any, ``title`` and one of ``text``, ``body``, ``content``, ``document``,
+            ``passage``, ``question`` and ``abstract`` are taken, as far as they are there. Dots
+            lead into nested fields: ``author.name``.
+        id_column: Name of the column with the ids; ``None`` takes ``id``, ``_id``, ``docid`` or
+            ``doc_id``, and without such a column the numbers of the lines.
+        metadata_columns: Names of the columns that are kept as metadata; ``None`` keeps all but
+            the id and the text; the first of several text columns is kept.
+        delimiter: Between the cells of CSV, one character; ``None`` finds it by the header.
 
     Raises:
         InputError: A value that is not one of these.
@@ -57,6 +67,10 @@ class ReadOptions:
     errors: str = "strict"
     skip_bad_lines: bool = False
     max_text_bytes: int = MAX_TEXT_BYTES
+    text_columns: Sequence[str] = ()
+    id_column: str | None = None
+    metadata_columns: Sequence[str] | None = None
+    delimiter: str | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -71,6 +85,49 @@ class ReadOptions:
         if limit > LARGEST_TEXT_BYTES:
             raise InputError(f"max_text_bytes must be at most {LARGEST_TEXT_BYTES:,}, not {limit}")
         object.__setattr__(self, "max_text_bytes", limit)
+        for name in ("text_columns", "metadata_columns"):
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
+        identifier: object = self.id_column
+        if identifier is not None and not isinstance(identifier, str):
+            raise InputTypeError(f"id_column must be a str, found {type(identifier).__name__}")
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", _delimiter(self.delimiter))
+
+    @property
+    def columns(self) -> ColumnChoice:
+        """The columns that were chosen."""
+        metadata = None if self.metadata_columns is None else tuple(self.metadata_columns)
+        return ColumnChoice(tuple(self.text_columns), self.id_column, metadata)
+
+    def with_columns(self, columns: ColumnChoice) -> "ReadOptions":
+        """The same with other columns."""
+        return replace(
+            self,
+            text_columns=columns.text,
+            id_column=columns.id,
+            metadata_columns=columns.metadata,
+        )
+
+
+def _names(argument: str, value: object) -> tuple[str, ...] | None:
+    """Names of columns, of which none is empty or given twice; a str is one name."""
+    if value is None and argument == "metadata_columns":
+        return None
+    names: Any = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"{argument} must be a list of names, found {value!r:.50}")
+    if not all(names) or len(set(names)) < len(names):
+        raise InputError(f"{argument} must be distinct names, found {value!r:.200}")
+    return tuple(names)
+
+
+def _delimiter(value: object) -> str:
+    if not isinstance(value, str):
+        raise InputTypeError(f"delimiter must be a str, found {type(value).__name__}")
+    character = {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if len(character) != 1 or character in '"\r\n':
+        raise InputError(f"delimiter must be one character such as ; or tab, found {value!r:.20}")
+    return character
 
 
 @dataclass(slots=True)
@@ -118,6 +175,8 @@ class ReadReport:
         repaired: Ids of documents whose unpaired surrogates became U+FFFD.
         blank_rows: Places of those documents among all that were read, from 0; 8 bytes each.
         replaced: Lines with bytes that were replaced by U+FFFD under ``errors="replace"``.
+        numbered: Documents without an id, whose number became it.
+        columns: What was taken for text, id and metadata of a table, in a line.
     """
 
     documents: int = 0
@@ -126,7 +185,9 @@ class ReadReport:
     bad_lines: IssueCount = field(default_factory=IssueCount)
     first_bad: str | None = None
     repaired: IssueCount = field(default_factory=IssueCount)
-    replaced: int = 0
+    replaced: IssueCount = field(default_factory=IssueCount)
+    numbered: int = 0
+    columns: str | None = None
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each kind of trouble that was met, for the user; empty when all is well."""
@@ -139,9 +200,9 @@ class ReadReport:
         if self.repaired.count:
             label = "with unpaired surrogates, which became U+FFFD"
             lines.append(self.repaired.describe(f"document {label}", f"documents {label}"))
-        if self.replaced:
-            noun = "line" if self.replaced == 1 else "lines"
-            lines.append(f"{self.replaced:,} {noun} with undecodable bytes, which became U+FFFD")
+        if self.replaced.count:
+            label = "with undecodable bytes, which became U+FFFD"
+            lines.append(self.replaced.describe(f"line {label}", f"lines {label}"))
         return tuple(lines)
 
 
@@ -157,7 +218,8 @@ def admit(row: Row, report: ReadReport, *, keep_blank: bool = False) -> Document
         BadRecordError: An id, text or further field that is not accepted.
     """
     cleaner = Cleaner()
-    identifier = cleaner.text(id_text(row.values.get("id", str(row.number))))
+    numbered = "id" not in row.values
+    identifier = cleaner.text(id_text(str(row.number) if numbered else row.values["id"]))
     text = row.values["text"]
     if not isinstance(text, str):
         found = type(text).__name__
@@ -171,4 +233,5 @@ def admit(row: Row, report: ReadReport, *, keep_blank: bool = False) -> Document
     if cleaner.repaired:
         report.repaired.add(identifier)
     report.documents += 1
+    report.numbered += numbered
     return document

@@ -4,17 +4,18 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document_columns import DocumentColumns
 from sbertkit.data.documents import Document, ReadReport, SourcedDocument, admit
-from sbertkit.data.formats.base import DOCUMENT_WITH_ID
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.tables import ObjectReader, Row
 from sbertkit.errors import InputError, InputTypeError
 
-_EXPECTED = "expected a Document, a mapping with 'id' and 'text', or a tuple (id, text)"
+_EXPECTED = "expected a text, a Document, a mapping with 'text' and 'id', or a tuple (id, text)"
 
 
 def documents_from(
-    records: Iterable[Document | Mapping[str, Any] | tuple[str, str]],
+    records: Iterable[str | Document | Mapping[str, Any] | tuple[str, str]],
     report: ReadReport | None = None,
 ) -> Iterator[SourcedDocument]:
     """The documents of an iterable, one at a time, each with its row from 0.
@@ -23,11 +24,12 @@ def documents_from(
     skip bad records.
 
     Args:
-        records: Documents; mappings, whose other keys become metadata; or pairs (id, text).
+        records: Texts; documents; mappings, whose keys are taken as the columns of a table are;
+            or pairs (id, text). A text or mapping without id gets its row as id.
         report: Filled while documents are drawn.
 
     Raises:
-        InputError: A record without id or text, or with values that are not accepted.
+        InputError: A record without text, or with values that are not accepted.
         InputTypeError: Not an iterable of records, or a value of the wrong type.
     """
     if isinstance(records, str | bytes | os.PathLike | Mapping) or not isinstance(
@@ -42,10 +44,14 @@ def documents_from(
 
 
 def _documents(records: Iterable[object], report: ReadReport) -> Iterator[SourcedDocument]:
-    reader = ObjectReader(DOCUMENT_WITH_ID)
+    columns = DocumentColumns()
+    reader = ObjectReader(columns)
     for number, value in enumerate(records):
         try:
-            document = admit(_row(value, number, reader), report)
+            row = _row(value, number, reader, columns)
+            if isinstance(row, BadRow):
+                raise BadRecordError(row.reason, wrong_type=True)
+            document = admit(row, report)
         except BadRecordError as error:
             kind = InputTypeError if error.wrong_type else InputError
             raise kind(
@@ -55,7 +61,11 @@ def _documents(records: Iterable[object], report: ReadReport) -> Iterator[Source
             yield SourcedDocument(document, number)
 
 
-def _row(value: object, number: int, reader: ObjectReader) -> Row:
+def _row(
+    value: object, number: int, reader: ObjectReader, columns: DocumentColumns
+) -> Row | BadRow:
+    if isinstance(value, str):
+        return Row(number, {"text": value})
     if isinstance(value, Document):
         metadata: object = value.metadata
         if not isinstance(metadata, Mapping):
@@ -63,7 +73,7 @@ def _row(value: object, number: int, reader: ObjectReader) -> Row:
             raise BadRecordError(f"metadata must be a mapping, found {found}", wrong_type=True)
         return Row(number, {"id": value.id, "text": value.text}, metadata)
     if isinstance(value, Mapping):
-        return reader.row(number, value)
+        return columns.document(reader.row(number, value))
     if isinstance(value, tuple):
         if len(value) != 2:
             raise BadRecordError(f"a tuple of {len(value)}")

@@ -54,6 +54,10 @@ class LongLine(NamedTuple):
         return BadRow(self.number, too_long(self.bytes, limit))
 
 
+class UndecodableText(InputError):
+    """Bytes that are no text in the encoding, or of another one."""
+
+
 class _Piece(NamedTuple):
     text: str
     error: UnicodeDecodeError | None
@@ -68,13 +72,15 @@ class TextOptions:
         encoding: Name of a text encoding; a byte order mark is dropped.
         errors: ``strict`` refuses undecodable bytes, ``replace`` puts U+FFFD for them.
         max_bytes: Largest line or text that is kept.
-        on_replaced: Called with the number of each line in which bytes were replaced.
+        on_replaced: Called with the place of each line in which bytes were replaced: its number.
+        delimiter: What separates the cells of CSV; ``None`` finds it by the header.
     """
 
     encoding: str = "utf-8"
     errors: str = "strict"
     max_bytes: int = MAX_TEXT_BYTES
-    on_replaced: Callable[[int], None] | None = None
+    on_replaced: Callable[[int | str], None] | None = None
+    delimiter: str | None = None
 
 
 _DEFAULT = TextOptions()
@@ -90,7 +96,7 @@ class _Decoding:
     def replaced(self, number: int, place: str) -> None:
         """Note a line with undecodable bytes, or refuse it."""
         if self.options.errors == "strict":
-            raise InputError(
+            raise UndecodableText(
                 f"{self.name} line {number}: not valid {self.codec} ({place}); {_WHAT_TO_DO}"
             )
         if self.options.on_replaced is not None:
@@ -100,7 +106,9 @@ class _Decoding:
         """Refuses a file that begins as no file of this encoding does, also to replace bytes."""
         found = looks_like(sample, self.codec)
         if found is not None:
-            raise InputError(f"{self.name} line 1: not valid {self.codec}; it looks like {found}")
+            raise UndecodableText(
+                f"{self.name} line 1: not valid {self.codec}; it looks like {found}"
+            )
 
     def check_end(self, number: int, size: int) -> None:
         """Refuses a line that does not end, be it to skip it."""
@@ -328,6 +336,6 @@ def _pieces(stream: BinaryIO, decoding: _Decoding) -> Iterator[_Piece]:
                 yield _Piece("\ufffd", error, read - len(whole) + error.start)
                 rest = whole[error.end :]
             except UnicodeError as error:
-                raise InputError(
+                raise UndecodableText(
                     f"{decoding.name}: cannot be read as {decoding.codec} ({error}); {_WHAT_TO_DO}"
                 ) from error

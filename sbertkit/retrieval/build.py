@@ -122,6 +122,7 @@ class IndexBuild:
             exported=exported,
             tombstones=None,
             clusters=clusters,
+            columns=reader.columns,
         )
         return encoder, manifest
 

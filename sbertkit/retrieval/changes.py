@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from sbertkit.arguments import output_folder
 from sbertkit.data import Document, ReadOptions, SourcedDocument, repair_surrogates
+from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
@@ -78,20 +80,24 @@ def change_documents(
         DamagedIndex: The index is damaged.
         StorageError: The disk is full, a permission is missing or another process writes.
     """
-    reader = CorpusReader(corpus, read or ReadOptions())
     with _changing(path, known) as (view, workspace):
+        reader = CorpusReader(corpus, read or ReadOptions(), view.manifest.columns)
         root, entry = workspace.root, view.manifest.encoder
         staged = workspace.new_segment() / _STAGED_FILE
         plan = _Plan(view, mode, reader)
         count = reader.stage(staged, plan.new_documents(), progress=progress)
         if count + plan.unchanged == 0 and (mode == "update" or reader.named):
             raise reader.empty_corpus_error()
+        if mode != "update" and reader.numbered:
+            plan.check_ids()
         if mode == "update":
             plan.delete_missing()
         if None in plan.origins:
             plan.reuse_vectors(staged)
         if mode == "update":
             plan.check_same_corpus(root)
+            if reader.numbered:
+                plan.count_by_text(staged)
         own = (
             own_vectors(reader, entry.fingerprint, entry.precision)
             if None in plan.origins
@@ -110,7 +116,7 @@ def change_documents(
         if changes:
             origins = plan.origins if own is None else [None] * count
             new = NewDocuments(staged, origins, source) if count else None
-            _commit(workspace, view, plan.masks, new)
+            _commit(workspace, view, plan.masks, new, reader.columns)
         return changes
 
 
@@ -199,7 +205,7 @@ class _Plan:
         self.masks = [segment.mask() for segment in view.segments]
         self.origins: list[Origin | None] = []
         self.unchanged = 0
-        self._added = self._changed = self._deleted = 0
+        self._added = self._changed = self._deleted = self._moved = 0
         self._view = view
         self._mode = mode
         self._reader = reader
@@ -222,6 +228,25 @@ class _Plan:
                 elif self._differs(sourced, *stored):
                     yield sourced
 
+    def check_ids(self) -> None:
+        """Refuses texts without ids from memory, and warns of lines that replaced others.
+
+        Raises:
+            InputError: They are from memory.
+        """
+        if not self._reader.named:
+            raise InputError(
+                f"{self._reader.name}: documents to {self._mode} need ids of their own, found "
+                "texts without; nothing was changed: pass tuples (id, text)"
+            )
+        if self._changed:
+            logger.warning(
+                "%s has replaced %d documents of the index: their ids are the numbers of their "
+                "lines, as it has no column of ids",
+                self._reader.name,
+                self._changed,
+            )
+
     def delete_missing(self) -> None:
         """Deletes the documents that are not in the corpus."""
         for mask, lines in zip(self.masks, self._lines, strict=True):
@@ -242,6 +267,22 @@ class _Plan:
             for number, text in enumerate(store.texts()):
                 if self.origins[number] is None:
                     self.origins[number] = removed.get(_digest(text))
+
+    def count_by_text(self, staged: Path) -> None:
+        """Counts documents by text and metadata, as their ids are the numbers of lines.
+
+        So many are changed as one line takes the place of another.
+        """
+        removed: Counter[bytes] = Counter()
+        for segment, mask in zip(self._view.segments, self.masks, strict=True):
+            gone = segment.documents.documents(segment.mask() & ~mask)
+            removed.update(_digest(_content(sourced.document)) for sourced in gone)
+        with closing(DocumentStore(staged)) as store:
+            new = Counter(_digest(_content(sourced.document)) for sourced in store.documents())
+        self._moved = (removed & new).total()
+        added, deleted = (new - removed).total(), (removed - new).total()
+        self._changed = min(added, deleted)
+        self._added, self._deleted = added - self._changed, deleted - self._changed
 
     def check_same_corpus(self, root: Path) -> None:
         """Refuses another corpus than the one of the index.
@@ -266,6 +307,7 @@ class _Plan:
             changed=self._changed,
             deleted=self._deleted,
             unchanged=self.unchanged,
+            moved=self._moved,
             encoded=self.origins.count(None) if encoded else 0,
             documents=len(self._view) + self._added - self._deleted,
         )
@@ -304,6 +346,10 @@ def _sorted_keys(document: Document) -> str:
     return json.dumps(dict(document.metadata), sort_keys=True)
 
 
+def _content(document: Document) -> str:
+    return f"{document.text}\0{_sorted_keys(document)}"
+
+
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -335,7 +381,11 @@ def _checked_ids(ids: Iterable[str], *, missing_ok: bool) -> list[str]:
 
 
 def _commit(
-    workspace: Workspace, view: View, masks: Sequence[Mask], new: NewDocuments | None = None
+    workspace: Workspace,
+    view: View,
+    masks: Sequence[Mask],
+    new: NewDocuments | None = None,
+    columns: ColumnChoice | None = None,
 ) -> None:
     """Commits the next generation: the remaining rows of the segments, and the new ones."""
     remaining = [
@@ -354,11 +404,14 @@ def _commit(
             kept.append((segment.entry, segment))
     if new is not None:
         kept.append((merge_segments(workspace, view, remaining[start:], new), None))
-    _put(workspace, view, kept)
+    _put(workspace, view, kept, columns)
 
 
 def _put(
-    workspace: Workspace, view: View, kept: Sequence[tuple[SegmentEntry, Segment | None]]
+    workspace: Workspace,
+    view: View,
+    kept: Sequence[tuple[SegmentEntry, Segment | None]],
+    columns: ColumnChoice | None = None,
 ) -> None:
     """Commits a manifest with these segments, new ones or some of the view with their live rows."""
     live = [None if segment is None else segment.live for _, segment in kept]
@@ -372,5 +425,6 @@ def _put(
             generation=workspace.generation,
             segments=tuple(entry for entry, _ in kept),
             tombstones=tombstones,
+            columns=columns or view.manifest.columns,
         )
     )

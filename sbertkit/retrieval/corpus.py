@@ -14,15 +14,17 @@ from sbertkit.data import (
     documents_from,
     read_corpus,
 )
+from sbertkit.data.corpora import has_columns
+from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.streams import STDIN, source_name
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.progress import track
+from sbertkit.progress import say, track
 from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.storage import caller_items
 
 logger = logging.getLogger(__name__)
 
-Corpus = str | os.PathLike[str] | Iterable[Document | Mapping[str, Any] | tuple[str, str]]
+Corpus = str | os.PathLike[str] | Iterable[str | Document | Mapping[str, Any] | tuple[str, str]]
 
 
 class CorpusReader:
@@ -32,23 +34,35 @@ class CorpusReader:
         name: Its name in messages.
         unit: What messages count in it: ``line`` or ``row``.
         path: Its absolute path, links not followed; ``None`` if it has none.
+        columns: The columns that were chosen, if any were.
         documents: The documents, each once.
+
+    Args:
+        corpus: A path or an iterable of documents.
+        read: How a path is read.
+        stored: The columns that were chosen for the index; taken if `read` chooses none.
 
     Raises:
         InputError: The corpus is refused, here or while it is read.
         InputTypeError: It is neither a path nor iterable.
     """
 
-    def __init__(self, corpus: Corpus, read: ReadOptions) -> None:
+    def __init__(
+        self, corpus: Corpus, read: ReadOptions, stored: ColumnChoice | None = None
+    ) -> None:
         options: object = read
         if not isinstance(options, ReadOptions):
             raise InputTypeError(f"read must be ReadOptions, not {options!r}")
         self._report = ReadReport()
+        self.columns: ColumnChoice | None = None
         self.path: str | None = None
         if isinstance(corpus, str | os.PathLike):
             self.name, self.unit = source_name(os.fspath(corpus)), "line"
             if os.fspath(corpus) != STDIN:
                 self.path = os.path.abspath(corpus)  # noqa: PTH100  # Path.absolute keeps ".."
+            if stored is not None and not read.columns.made and has_columns(corpus, read):
+                read = read.with_columns(stored)
+            self.columns = read.columns if read.columns.made else None
             self.documents: Iterator[SourcedDocument] = read_corpus(corpus, read, self._report)
         elif isinstance(corpus, Iterable):
             self.name, self.unit = "the corpus", "row"
@@ -63,6 +77,11 @@ class CorpusReader:
     def blank_rows(self) -> Sequence[int]:
         """Row numbers of the blank documents, which are left out, among all that were read."""
         return self._report.blank_rows
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the ids of all documents are numbers of lines or rows; after staging."""
+        return 0 < self._report.documents == self._report.numbered
 
     @property
     def named(self) -> bool:
@@ -82,6 +101,8 @@ class CorpusReader:
         """
         with track("reading", None, shown=progress) as advance:
             count = stage_documents(database, documents, self.duplicate_error, advance)
+        if self._report.columns is not None:
+            say(f"{self.name}: {self._report.columns}", shown=progress)
         for message in self._report.warnings():
             logger.warning("%s: %s", self.name, message)
         return count

@@ -104,6 +104,8 @@ def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str |
         precision: The encoder's precision.
     """
     path = reader.path
+    if reader.columns is not None and reader.columns.text not in ((), ("text",)):
+        return None
     if path is None or not _is_parquet(path) or not Path(path).is_file():
         return None
     with reading(path), arrow_errors(reader.name):

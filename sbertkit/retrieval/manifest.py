@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.streams import reading
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
@@ -145,6 +146,7 @@ class Manifest:
         tombstones: The file of deleted rows, if any are deleted.
         exported: The bundled encoder, if any.
         clusters: Requested clusters, for kind ``ivf``.
+        columns: The columns of the corpus that were chosen, if any were.
     """
 
     generation: Positive
@@ -156,6 +158,7 @@ class Manifest:
     tombstones: SealedFile | None
     exported: ExportEntry | None = None
     clusters: Positive | None = None
+    columns: ColumnChoice | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in (*KINDS, "auto"):

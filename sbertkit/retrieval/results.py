@@ -37,6 +37,7 @@ class Changes:
         changed: Documents that replaced stored ones.
         deleted: Deleted documents.
         unchanged: Documents that were given and are stored already.
+        moved: Documents whose id, the number of their line, is another one now.
         encoded: Texts that were encoded.
         documents: Documents in the index now.
     """
@@ -45,11 +46,12 @@ class Changes:
     changed: int = 0
     deleted: int = 0
     unchanged: int = 0
+    moved: int = 0
     encoded: int = 0
     documents: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.deleted)
+        return bool(self.added or self.changed or self.deleted or self.moved)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as JSON can hold it."""

@@ -46,12 +46,8 @@ def test_a_duplicate_name_of_a_field_is_refused(names: str) -> None:
         row(names)
 
 
-def test_other_columns_may_have_one_name_unless_they_are_kept() -> None:
-    assert row("text title x x").others == {}
-    kept = replace(COLUMNS, others=True)
-    assert row("text title x y", kept).others == {"x": "x", "y": "y"}
-    with pytest.raises(InputError, match="duplicate column name"):
-        row("text title x x", kept)
+def test_other_columns_may_have_one_name() -> None:
+    assert row("text title x x").values == {"text": "text", "more": "title"}
 
 
 def test_a_header_needs_one_of_some_fields_and_an_object_none() -> None:
@@ -62,8 +58,8 @@ def test_a_header_needs_one_of_some_fields_and_an_object_none() -> None:
 
 
 def test_exact_names_differ_by_their_case() -> None:
-    exact = replace(COLUMNS, exact=True, needed=(), others=True)
-    assert row("ID text title", exact) == Row(7, {"text": "text", "more": "title"}, {"ID": "ID"})
+    exact = replace(COLUMNS, exact=True, needed=())
+    assert row("ID text title", exact) == Row(7, {"text": "text", "more": "title"})
 
 
 def test_objects_may_have_other_keys_than_the_one_before() -> None:

@@ -76,14 +76,14 @@ def test_errors_in_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["corpus", "corpus.json", "corpus.gz", "a.txt.zip", ".txt", "x.md"]
+    "name", ["corpus", "corpus.xml", "corpus.gz", "a.txt.zip", ".txt", "x.rst"]
 )
 def test_an_unknown_extension_is_refused_with_the_formats(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, "one", name)
     with pytest.raises(InputError) as caught:
         read_corpus(path)
     message = str(caught.value)
-    for part in (name, "txt (.txt)", "jsonl (.jsonl, .ndjson)", "parquet", "beir", "--format"):
+    for part in (name, "txt (.txt)", "jsonl (.jsonl, .ndjson", "parquet", "--input-format"):
         assert part in message
 
 
@@ -169,7 +169,7 @@ def test_replaced_bytes_are_counted_by_lines(tmp_path: Path) -> None:
     path = write(tmp_path, b"a\xff\xff\nb\n\xffc", "a.txt")
     found = list(read_corpus(path, ReadOptions(errors="replace"), report))
     assert [d.document.text for d in found] == ["a\ufffd\ufffd", "b", "\ufffdc"]
-    assert report.replaced == 2
+    assert (report.replaced.count, report.replaced.examples) == (2, ["1", "3"])
 
 
 def test_line_numbers_count_blank_lines_which_are_reported(tmp_path: Path) -> None:

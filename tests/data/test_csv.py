@@ -83,8 +83,11 @@ def test_a_quote_never_closed_is_refused_even_when_bad_lines_are_skipped(tmp_pat
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        ("id,body", "expected a column 'text', found id, body; rename columns or add 'text'"),
-        ("id;text", "expected a column 'text', found id;text"),
+        (
+            "id,name",
+            "expected a column 'text', or title, body, content, document, passage, question, "
+            "abstract, found id, name; name the text's columns with --text-column",
+        ),
         ("text,text", "duplicate column name"),
         ('id,"text"x', "text after the closing quote"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sbertkit.data import Document, IssueCount, ReadOptions, ReadReport, read_corpus
+from sbertkit.data.document_columns import DocumentColumns
 from sbertkit.data.formats import FORMATS, CorpusFormat
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.tables import Row
@@ -20,7 +21,7 @@ def test_every_format_can_be_chosen_by_its_name() -> None:
 def test_an_entry_of_the_formats_is_read_by_its_suffix_and_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(path: str, _text: TextOptions) -> Iterator[Row]:
+    def read(path: str, _text: TextOptions, _columns: DocumentColumns) -> Iterator[Row]:
         for number, line in enumerate(Path(path).read_text().split("%"), 1):
             yield Row(number, {"text": line})
 
@@ -92,14 +93,16 @@ def test_a_clean_report_has_no_warnings() -> None:
 
 
 def test_a_report_has_one_line_for_each_kind_of_trouble() -> None:
-    report = ReadReport(replaced=2, first_bad="c.jsonl line 4: no field 'text'")
+    report = ReadReport(first_bad="c.jsonl line 4: no field 'text'")
     for name in ("w1", "w2"):
         report.blank.add(name)
     report.bad_lines.add("4")
     report.repaired.add("s1")
+    report.replaced.add("2")
+    report.replaced.add("b.md line 7")
     assert report.warnings() == (
         "2 blank (w1, w2): left out",
         "1 bad line skipped (4); the first: c.jsonl line 4: no field 'text'",
         "1 document with unpaired surrogates, which became U+FFFD (s1)",
-        "2 lines with undecodable bytes, which became U+FFFD",
+        "2 lines with undecodable bytes, which became U+FFFD (2, b.md line 7)",
     )

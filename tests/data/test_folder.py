@@ -81,7 +81,7 @@ def test_a_folder_without_text_is_refused(
     tmp_path: Path, files: dict[str, str | bytes], form: str | None
 ) -> None:
     fill(tmp_path, files)
-    with pytest.raises(InputError, match=r"expected a folder with \.txt or \.md files, or with"):
+    with pytest.raises(InputError, match=r"expected a folder with \.txt or \.md files, with"):
         read(tmp_path, format=form)
 
 

@@ -193,9 +193,9 @@ def test_a_folder_without_the_corpus_file_is_refused(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         ('{"title": "t", "text": "x"}', "no field 'id'"),
-        ('{"_id": "a", "title": "t"}', "no field 'text'"),
+        ('{"_id": "a", "name": "t"}', "no field 'text', found _id, name"),
         ('{"_id": "a", "title": 3, "text": "x"}', "title must be a str, found int"),
-        ('{"_id": "a", "title": "t", "text": null}', "text must be a str, found NoneType"),
+        ('{"_id": "a", "text": null}', "text must be a str, found NoneType"),
     ],
 )
 def test_a_bad_line_of_a_beir_corpus_names_the_file_in_the_folder(

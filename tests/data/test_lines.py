@@ -133,7 +133,7 @@ def test_replaced_bytes_are_those_that_python_replaces(
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_lines_with_replaced_bytes_are_reported_once_each(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, b"good\n\xff\xfe bad \xff\ngood\n\xffbad")
-    numbers: list[int] = []
+    numbers: list[int | str] = []
     lines = list(read_lines(path, TextOptions(encoding, "replace", on_replaced=numbers.append)))
     assert numbers == [2, 4]
     assert [line.text for line in lines] == [
@@ -142,7 +142,7 @@ def test_lines_with_replaced_bytes_are_reported_once_each(tmp_path: Path, encodi
 
 
 def test_a_replacement_character_of_the_text_is_not_counted(tmp_path: Path) -> None:
-    numbers: list[int] = []
+    numbers: list[int | str] = []
     path = write(tmp_path, "\ufffd\n".encode())
     assert (
         len(list(read_lines(path, TextOptions(errors="replace", on_replaced=numbers.append)))) == 1

@@ -660,7 +660,9 @@ def test_what_is_no_source_is_refused(paths: Any, error: type[Exception], reason
 
 
 def test_a_name_of_unknown_format_is_refused(write: Write) -> None:
-    with pytest.raises(InputError, match=r"unknown format; expected .* \.jsonl, \.ndjson, \.tsv"):
+    with pytest.raises(
+        InputError, match=r"unknown format; expected .* \.jsonl, \.ndjson, \.json, \.tsv"
+    ):
         read_nli(write("x", "pairs.dat"))
 
 

@@ -131,7 +131,7 @@ def test_bytes_that_are_not_text_make_a_bad_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        (["id", "body"], "expected a column 'text', found id, body"),
+        (["id", "name"], "expected a column 'text', or title, .*, found id, name"),
         (["text", "text"], "duplicate column name"),
     ],
 )

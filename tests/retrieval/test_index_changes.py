@@ -192,7 +192,7 @@ def test_a_failing_corpus_changes_nothing(index: SearchIndex) -> None:
     assert contents(index.path.parent) == before
     with pytest.raises(InputTypeError, match="read must be ReadOptions"):
         index.add(NEW, read="jsonl")  # type: ignore[arg-type]
-    for bad in ([("x", 3)], [("x",)], ["text"], "corpus", 3):
+    for bad in ([("x", 3)], [("x",)], [["text"]], "corpus", 3):
         with pytest.raises(InputError if bad == "corpus" else (InputError, InputTypeError)):
             index.add(bad)  # type: ignore[arg-type]
     assert contents(index.path.parent) == before
@@ -594,3 +594,98 @@ def test_read_options_reach_the_corpus(index: SearchIndex, tmp_path: Path) -> No
     path.write_bytes("a\tcafé\n".encode("latin-1"))
     index.add(path, read=ReadOptions(format="tsv", encoding="latin-1"))
     assert index.get("a").text == "café"
+
+
+# --- documents without ids, and chosen columns
+
+
+def lines_of(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("zero one two three", (1, 0, 0, 3, 0)),
+        ("one three", (0, 0, 1, 1, 1)),
+        ("one changed three", (0, 1, 0, 0, 2)),
+        ("three two one", (0, 0, 0, 2, 1)),
+        ("zero one changed three four", (2, 1, 0, 2, 0)),
+        ("one two three", (0, 0, 0, 0, 3)),
+    ],
+)
+def test_documents_without_ids_are_known_by_their_texts(
+    tiny_encoder: Encoder, tmp_path: Path, lines: str, expected: tuple[int, ...]
+) -> None:
+    corpus = lines_of(tmp_path / "corpus.txt", "one", "two", "three")
+    with SearchIndex.build(corpus, tiny_encoder, tmp_path / "index") as index:
+        changes = index.update(lines_of(corpus, *lines.split()))
+        found = (changes.added, changes.changed, changes.deleted, changes.moved, changes.unchanged)
+        assert found == expected
+        assert bool(changes) == any(expected[:4])
+        assert changes.encoded == len(set(lines.split()) - {"one", "two", "three"})
+        assert changes.documents == len(index) == len(lines.split())
+        for number, text in enumerate(lines.split(), 1):
+            assert index.get(str(number)).text == text
+
+
+def test_other_fields_of_a_line_are_a_change_that_encodes_nothing(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    corpus = lines_of(tmp_path / "corpus.csv", "text,year", "one,1", "two,2")
+    with SearchIndex.build(corpus, tiny_encoder, tmp_path / "index") as index:
+        changes = index.update(lines_of(corpus, "text,year", "new,9", "one,3", "two,2"))
+        assert (changes.added, changes.changed, changes.moved, changes.encoded) == (1, 1, 1, 1)
+        assert index.get("3").metadata == {"year": "3"}
+
+
+def test_texts_without_ids_replace_nothing_silently(
+    tiny_encoder: Encoder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = lines_of(tmp_path / "corpus.txt", "one", "two")
+    with SearchIndex.build(["a", "b"], tiny_encoder, tmp_path / "index") as index:
+        assert index.get("1").text == "b"
+        for change in (index.add, index.upsert):
+            with pytest.raises(InputError, match=r"need ids of their own|in the index already"):
+                change(["c", "d", "e"])
+        assert index.get("1").text == "b"
+        assert index.update(["b", "a", "c"]).added == 1
+        assert index.upsert(corpus).changed == 2
+        assert "their ids are the numbers of their lines" in caplog.text
+
+
+def test_the_columns_of_the_build_are_those_of_its_changes(
+    tiny_encoder: Encoder, tmp_path: Path, encoded: list[str]
+) -> None:
+    corpus = lines_of(tmp_path / "corpus.csv", "key,text,more", "a,ignored,one", "b,ignored,two")
+    read = ReadOptions(text_columns=["more"], id_column="key", metadata_columns=())
+    SearchIndex.build(corpus, tiny_encoder, tmp_path / "index", read=read).close()
+    with SearchIndex.open(tmp_path / "index", tiny_encoder) as index:
+        encoded.clear()
+        lines_of(corpus, "key,text,more", "a,ignored,one", "b,ignored,changed")
+        assert index.update(corpus).changed == 1
+        assert encoded == ["changed"]
+        assert index.get("b") == Document("b", "changed", {})
+        assert index.upsert(lines_of(tmp_path / "c.txt", "a line")).added == 1
+        assert index.add([{"id": "c", "text": "three"}]).added == 1
+        with pytest.raises(InputError, match="no column 'more'; found id, text"):
+            index.add(lines_of(tmp_path / "other.csv", "id,text", "d,four"))
+        chosen = ReadOptions(text_columns=["text"], id_column="key")
+        assert index.update(corpus, read=chosen).changed == 2
+    with SearchIndex.open(tmp_path / "index", tiny_encoder) as index:
+        assert not index.update(corpus)
+
+
+def test_vectors_of_a_file_are_not_taken_for_other_texts(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    rows = [{"id": "a", "text": "one", "title": "A"}, {"id": "b", "text": "two", "title": "B"}]
+    index = SearchIndex.build(rows, tiny_encoder, tmp_path / "index")
+    SearchIndex.dump_at(index.path, tmp_path / "dump.parquet")
+    chosen = ReadOptions(text_columns=["id", "text"])
+    other = SearchIndex.build(
+        tmp_path / "dump.parquet", tiny_encoder, tmp_path / "other", read=chosen
+    )
+    assert other.search("a A one", 1)[0].score == pytest.approx(1, abs=1e-5)
+    assert index.search("A one", 1)[0].score == pytest.approx(1, abs=1e-5)

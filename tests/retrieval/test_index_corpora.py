@@ -184,7 +184,7 @@ def test_an_iterable_without_a_text_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("corpus", [None, 3, {"a": "text"}, b"text", [3], [["a", "b"]], ["text"]])
+@pytest.mark.parametrize("corpus", [None, 3, {"a": "text"}, b"text", [3], [["a", "b"]]])
 def test_a_corpus_of_something_else_is_a_wrong_type(
     tiny_encoder: Encoder, tmp_path: Path, corpus: Any
 ) -> None:

@@ -1,14 +1,15 @@
-"""What a format of corpora is, and the fields that documents have."""
+"""What a format of corpora is."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document_columns import DocumentColumns
 from sbertkit.data.lines import TextOptions
-from sbertkit.data.tables import Columns, Row
+from sbertkit.data.tables import Row
 
-Reader = Callable[[str, TextOptions], Iterator[Row | BadRow]]
-"""Reads the file or folder of that path into rows with the fields ``id`` and ``text``."""
+Reader = Callable[[str, TextOptions, DocumentColumns], Iterator[Row | BadRow]]
+"""Reads the file or folder of that path into rows with the field ``text``, and ``id`` if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,21 +21,13 @@ class CorpusFormat:
         read: Its reader; where a row has no ``id``, its number is the id.
         suffixes: Of names of files, in lower case and without ``.gz``.
         unit: What messages count in it.
+        has_columns: Whether texts, ids and metadata are found by names of columns.
+        needs_id: Whether every document must have an id.
     """
 
     name: str
     read: Reader
     suffixes: tuple[str, ...] = ()
     unit: str = "line"
-
-
-DOCUMENT = Columns(
-    {"id": ("id", "_id"), "text": ("text",)},
-    needed=("text",),
-    expected="a column 'text'",
-    exact=True,
-    others=True,
-)
-"""The fields of a document, whose other columns are its metadata."""
-
-DOCUMENT_WITH_ID = replace(DOCUMENT, needed=("text", "id"))
+    has_columns: bool = False
+    needs_id: bool = False

@@ -1,41 +1,58 @@
-"""Folders of text files, one document a file."""
+"""Text files as they are, one document per file: a folder of them, or a single one."""
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePath
 
 from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document_columns import DocumentColumns
 from sbertkit.data.formats.base import CorpusFormat
-from sbertkit.data.lines import TextOptions, read_text
+from sbertkit.data.lines import TextOptions, UndecodableText, read_text
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.streams import reading, source_name
+from sbertkit.data.streams import STDIN, reading, source_name
 from sbertkit.data.tables import Row
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
-_SUFFIXES = (".txt", ".md")
+_SUFFIXES = (".txt", ".md", ".markdown")
 
 
-def read_folder(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_file(path: str, text: TextOptions, _: DocumentColumns) -> Iterator[Row | BadRow]:
+    """One row, whose text is the whole file and whose id is its name."""
+    yield _whole_file(path, 1, "stdin" if path == STDIN else PurePath(path).name, text)
+
+
+def read_folder(path: str, text: TextOptions, _: DocumentColumns) -> Iterator[Row | BadRow]:
     """A row for each file, in the order of the relative paths, which are the ids.
 
     Hidden files and folders and links to folders are left out.
 
     Raises:
-        InputError: There is no text file, or one has another encoding.
+        InputError: There is no text file.
     """
     number = 0
     for number, relative in enumerate(_text_files(path, ""), 1):
         file = os.path.join(path, *relative.split("/"))  # noqa: PTH118 - a path of str, as given
-        try:
-            row: Row | BadRow = Row(number, {"id": relative, "text": read_text(file, text)})
-        except BadRecordError as error:
-            row = BadRow(number, f"{printable(relative)} has {error.reason}")
-        yield row
+        yield _whole_file(file, number, relative, text)
     if not number:
         raise InputError(
-            f"{source_name(path)}: expected a folder with .txt or .md files, or with corpus.jsonl"
-            " (BEIR), found none of them; pass a corpus file or another folder"
+            f"{source_name(path)}: expected a folder with .txt or .md files, with Parquet or"
+            " Arrow files, or with corpus.jsonl (BEIR), found none of them; pass a corpus file or"
+            " another folder"
         )
+
+
+def _whole_file(path: str, number: int, identifier: str, text: TextOptions) -> Row | BadRow:
+    noted = text.on_replaced
+    if noted is not None:
+        text = replace(text, on_replaced=lambda line: noted(f"{identifier} line {line}"))
+    try:
+        return Row(number, {"id": identifier, "text": read_text(path, text)})
+    except BadRecordError as error:
+        return BadRow(number, f"{printable(identifier)} has {error.reason}")
+    except UndecodableText as error:
+        return BadRow(number, str(error))
 
 
 def _text_files(path: str, prefix: str) -> Iterator[str]:
@@ -59,3 +76,4 @@ def _is_text(entry: os.DirEntry[str]) -> bool:
 
 
 FOLDER = CorpusFormat("folder", read_folder, unit="file")
+FILE = CorpusFormat("file", read_file, (".md", ".markdown"), unit="file")

@@ -1,9 +1,10 @@
-"""Corpora in tables: JSON Lines, CSV and Parquet, with a column ``text``."""
+"""Corpora in tables: JSON Lines, CSV and Parquet."""
 
 from collections.abc import Iterator
 
 from sbertkit.data.bad_rows import BadRow
-from sbertkit.data.formats.base import DOCUMENT, CorpusFormat
+from sbertkit.data.document_columns import ColumnChoice, DocumentColumns
+from sbertkit.data.formats.base import CorpusFormat
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.streams import open_seekable, source_name
@@ -12,30 +13,39 @@ from sbertkit.data.tables.arrow import arrow_errors, parquet_rows
 from sbertkit.data.tables.batches import open_parquet
 from sbertkit.data.vector_parquet import document_of, has_vectors
 
+_WRITTEN = ColumnChoice(("text",), "id")
+"""The columns of files that sbertkit writes."""
+
 
 def _table(name: str) -> CorpusFormat:
     table = TABLES[name]
 
-    def read(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
-        return table.read(path, DOCUMENT, text)
+    def read(path: str, text: TextOptions, columns: DocumentColumns) -> Iterator[Row | BadRow]:
+        return map(columns.document, table.read(path, columns, text))
 
-    return CorpusFormat(name, read, table.suffixes, table.unit)
+    return CorpusFormat(name, read, table.suffixes, table.unit, has_columns=True)
 
 
-def _read_parquet(path: str, text: TextOptions) -> Iterator[Row | BadRow]:
+def _read_parquet(path: str, text: TextOptions, columns: DocumentColumns) -> Iterator[Row | BadRow]:
     """The rows; a file with vectors that sbertkit wrote gives its documents back without them."""
     name = source_name(path)
     with open_seekable(path) as stream, arrow_errors(name):
         file = open_parquet(stream)
-        without = ("vector",) if has_vectors(file) else ()
-        for row in parquet_rows(file, DOCUMENT, name, text.max_bytes, without=without):
+        if not has_vectors(file):
+            rows = parquet_rows(file, columns, name, text.max_bytes)
+            yield from map(columns.document, rows)
+            return
+        if not columns.chosen:
+            columns = DocumentColumns(_WRITTEN)  # whatever else somebody has added
+        for row in parquet_rows(file, columns, name, text.max_bytes, without=("vector",)):
             try:
-                found = document_of(row) if without and isinstance(row, Row) else row
+                found = document_of(row) if isinstance(row, Row) else row
             except BadRecordError as error:
                 found = BadRow(row.number, error.reason)
-            yield found
+            yield columns.document(found)
 
 
 JSONL = _table("jsonl")
 CSV = _table("csv")
-PARQUET = CorpusFormat("parquet", _read_parquet, (".parquet",), "row")
+ARROW = _table("arrow")
+PARQUET = CorpusFormat("parquet", _read_parquet, (".parquet",), "row", has_columns=True)

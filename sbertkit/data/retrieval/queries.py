@@ -1,16 +1,19 @@
 """Queries with their ids, from JSON Lines as BEIR has them, or from tab-separated lines."""
 
 import os
+from collections.abc import Iterable
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
-from sbertkit.data.formats.base import DOCUMENT_WITH_ID
+from sbertkit.data.document_columns import ColumnChoice, DocumentColumns
 from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables import TABLES, Row, has_suffix
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
+
+_COLUMNS = ColumnChoice(text=("text",))
 
 
 def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -27,7 +30,9 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
         MissingFile: The file does not exist.
     """
     source = path_text(path)
-    rows = TABLES["jsonl"].read(source, DOCUMENT_WITH_ID, TextOptions())
+    columns = DocumentColumns(_COLUMNS, with_id=True)
+    read = TABLES["jsonl"].read(source, columns, TextOptions())
+    rows: Iterable[Row | BadRow] = map(columns.document, read)
     if has_suffix(source, (".tsv", ".txt")):
         rows = (_from_tabs(line) for line in read_lines(source) if not is_blank(line.text))
     queries: dict[str, str] = {}

@@ -8,7 +8,7 @@ from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables.arrow import read_arrow, read_parquet
-from sbertkit.data.tables.columns import Columns, Layout, ObjectReader, Row
+from sbertkit.data.tables.columns import Columns, Fields, Layout, ObjectReader, Row
 from sbertkit.data.tables.csv import read_csv, read_tsv
 from sbertkit.data.tables.jsonl import parse_object, read_jsonl
 from sbertkit.errors import InputError
@@ -16,6 +16,7 @@ from sbertkit.errors import InputError
 __all__ = [
     "TABLES",
     "Columns",
+    "Fields",
     "Layout",
     "ObjectReader",
     "Row",
@@ -25,7 +26,7 @@ __all__ = [
     "table_of",
 ]
 
-TableReader = Callable[[str, Columns, TextOptions], Iterator[Row | BadRow]]
+TableReader = Callable[[str, Fields, TextOptions], Iterator[Row | BadRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Table:
 
 
 TABLES = {
-    "jsonl": Table(read_jsonl, (".jsonl", ".ndjson")),
+    "jsonl": Table(read_jsonl, (".jsonl", ".ndjson", ".json")),
     "tsv": Table(read_tsv, (".tsv", ".txt")),
     "csv": Table(read_csv, (".csv",)),
     "parquet": Table(read_parquet, (".parquet",), "row"),

@@ -15,7 +15,7 @@ from sbertkit.data.limits import too_long
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.tables.batches import LongRow, bounded_rows, open_parquet, parquet_batches
-from sbertkit.data.tables.columns import Columns, Layout, Row
+from sbertkit.data.tables.columns import Fields, Layout, Row
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, SbertkitError
 
@@ -26,7 +26,7 @@ Batches = Callable[[Sequence[str] | None], Iterable[Any]]
 """Gives the record batches with the columns of those names, or with all."""
 
 
-def read_parquet(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_parquet(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     """The rows of a Parquet file.
 
     Raises:
@@ -37,7 +37,7 @@ def read_parquet(path: str, columns: Columns, text: TextOptions) -> Iterator[Row
         yield from parquet_rows(open_parquet(stream), columns, name, text.max_bytes)
 
 
-def read_arrow(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_arrow(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     """The rows of an Arrow file, as ``save_to_disk`` of Hugging Face's datasets writes them.
 
     Raises:
@@ -54,7 +54,7 @@ def read_arrow(path: str, columns: Columns, text: TextOptions) -> Iterator[Row |
 
 
 def parquet_rows(
-    file: Any, columns: Columns, name: str, limit: int, *, without: Sequence[str] = ()
+    file: Any, columns: Fields, name: str, limit: int, *, without: Sequence[str] = ()
 ) -> Iterator[Row | BadRow]:
     """The rows of an open ``ParquetFile``.
 
@@ -75,23 +75,27 @@ def parquet_rows(
 def _rows(
     schema: Any,
     batches: Batches,
-    columns: Columns,
+    columns: Fields,
     name: str,
     limit: int,
     without: Sequence[str] = (),
 ) -> Iterator[Row | BadRow]:
-    names = [one for one in schema.names if one not in without]
-    layout = columns.of_header(names, name)
-    if not columns.others:
-        names = [names[position] for position in layout.positions.values()]
-        positions = {field: position for position, field in enumerate(layout.positions)}
-        classes = {
-            field: _classes(schema, names[position]) for field, position in positions.items()
-        }
-        layout = Layout(
-            positions, len(names), classes={field: one for field, one in classes.items() if one}
-        )
-    wanted = batches(None if len(names) == len(schema.names) else names)
+    known = [one for one in schema.names if one not in without]
+    known += [one for one in columns.nested if one not in known and _is_nested(schema, one)]
+    found = columns.of_header(known, name)
+    used = sorted({*found.positions.values(), *found.others.values()})
+    names = [known[position] for position in used]
+    classes = {
+        field: _classes(schema, known[position]) for field, position in found.positions.items()
+    }
+    layout = Layout(
+        {field: used.index(position) for field, position in found.positions.items()},
+        len(names),
+        others={field: used.index(position) for field, position in found.others.items()},
+        classes={field: one for field, one in classes.items() if one},
+    )
+    read = list(dict.fromkeys(_top(schema, one) for one in names))
+    wanted = batches(None if len(read) == len(schema.names) else read)
     for rows in bounded_rows(wanted, limit):
         if isinstance(rows, LongRow):
             yield BadRow(rows.number, too_long(rows.bytes, limit))
@@ -105,7 +109,7 @@ def _rows(
 
 def _cells(batch: Any, names: Sequence[str]) -> Iterator[Sequence[object] | str]:
     """The cells of each row in the order of the names, or why they cannot be read."""
-    columns = [_in_microseconds(batch.column(batch.schema.get_field_index(name))) for name in names]
+    columns = [_in_microseconds(_column(batch, name)) for name in names]
     try:
         cells = [column.to_pylist() for column in columns]
     except (ValueError, OverflowError):
@@ -113,6 +117,36 @@ def _cells(batch: Any, names: Sequence[str]) -> Iterator[Sequence[object] | str]
         yield from (_cells_of(columns, names, row) for row in range(batch.num_rows))
     else:
         yield from zip(*cells, strict=True)
+
+
+def _top(schema: Any, name: str) -> str:
+    """The column that has a field, which is the column itself or in it."""
+    return name if name in schema.names else name.split(".")[0]
+
+
+def _is_nested(schema: Any, name: str) -> bool:
+    """Whether a name with dots is a field of a column."""
+    import pyarrow as pa
+
+    top, *parts = name.split(".")
+    if schema.names.count(top) != 1:
+        return False
+    kind = schema.field(top).type
+    for part in parts:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return False
+        kind = kind.field(part).type
+    return True
+
+
+def _column(batch: Any, name: str) -> Any:
+    index = batch.schema.get_field_index(name)
+    if index >= 0:
+        return batch.column(index)
+    from pyarrow import compute
+
+    top, *parts = name.split(".")
+    return compute.struct_field(batch.column(batch.schema.get_field_index(top)), parts)
 
 
 def _cells_of(columns: Sequence[Any], names: Sequence[str], row: int) -> list[object] | str:

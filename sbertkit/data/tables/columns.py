@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
 _EMPTY: Mapping[str, Any] = {}
+_ABSENT = object()
 
 
 class Row(NamedTuple):
@@ -49,7 +50,7 @@ class Layout:
     ) -> None:
         self.positions = positions
         self.width = width
-        self._others = others
+        self.others = others
         self._more = more
         self._classes = classes
         self._in_order = tuple(positions.items())
@@ -61,10 +62,36 @@ class Layout:
     def row(self, number: int, cells: Sequence[object]) -> Row:
         """The row in the cells of a line."""
         values = {field: cells[position] for field, position in self._in_order}
-        if not self._others:
+        if not self.others:
             return Row(number, values, _EMPTY, self._classes)
-        others = {name: cells[position] for name, position in self._others.items()}
+        others = {name: cells[position] for name, position in self.others.items()}
         return Row(number, values, others, self._classes)
+
+
+class Fields(Protocol):
+    """Finds the fields of rows by the names of columns."""
+
+    @property
+    def headerless(self) -> Callable[[Sequence[str]], Layout | None] | None:
+        """The layout that the first cells of a text file have, None if they are a header."""
+        ...
+
+    @property
+    def nested(self) -> tuple[str, ...]:
+        """Names such as ``author.name`` that may mean a field of a field."""
+        ...
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether `of_header` takes names."""
+        ...
+
+    def of_header(self, names: Sequence[str], where: str) -> Layout:
+        """The layout that the names of a table's columns give; see `Columns`."""
+        ...
+
+    def of_object(self, names: Sequence[str]) -> Layout:
+        """The layout that the keys of an object give; see `Columns`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +106,8 @@ class Columns:
         either: Fields of which a header must have one, though a JSON object may lack all.
         paired: Fields that take names of one rank: ``sentence1`` with ``sentence2``.
         exact: Whether the case of a name counts.
-        others: Whether the other columns are kept, too.
-        headerless: The layout that the first cells of a text file have, None if they are a header.
+        nested: See `Fields`.
+        headerless: See `Fields`.
     """
 
     aliases: Mapping[str, tuple[str, ...]]
@@ -89,7 +116,7 @@ class Columns:
     either: tuple[str, ...] = ()
     paired: tuple[str, ...] = ()
     exact: bool = False
-    others: bool = False
+    nested: tuple[str, ...] = ()
     headerless: Callable[[Sequence[str]], Layout | None] | None = None
 
     def positions(self, names: Sequence[str]) -> dict[str, int]:
@@ -111,16 +138,17 @@ class Columns:
         positions = self.positions(names)
         known = self._folded(names)
         used = {known[position] for position in positions.values()}
-        counted = known if self.others else [name for name in known if name in used]
-        if len(set(counted)) < len(counted):
+        if any(known.count(name) > 1 for name in used):
             raise BadRecordError(f"duplicate column name (found {_shown(names)})")
-        others = {}
-        if self.others:
-            taken = set(positions.values())
-            others = {
-                name: position for position, name in enumerate(names) if position not in taken
-            }
-        return Layout(positions, len(names), others=others)
+        return Layout(positions, len(names))
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether `of_header` takes names."""
+        try:
+            self.of_header(names, "")
+        except InputError:
+            return False
+        return True
 
     def of_header(self, names: Sequence[str], where: str) -> Layout:
         """The layout that the names of a table's columns give.
@@ -174,7 +202,7 @@ class ObjectReader:
         columns: The fields that they have.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Fields) -> None:
         self._columns = columns
         self._names: tuple[str, ...] | None = None
         self._layout = Layout({}, 0)
@@ -185,11 +213,25 @@ class ObjectReader:
         Raises:
             BadRecordError: A needed field is missing.
         """
+        if self._columns.nested:
+            fields = _with_nested(fields, self._columns.nested)
         names = tuple(fields)
         if names != self._names:
             self._layout = self._columns.of_object(names)
             self._names = names
         return self._layout.row(number, list(fields.values()))
+
+
+def _with_nested(fields: Mapping[str, object], names: Sequence[str]) -> Mapping[str, object]:
+    """The fields of an object, and those fields of its fields that are named with dots."""
+    found = dict(fields)
+    for name in names:
+        value: object = fields
+        for part in name.split("."):
+            value = value.get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+        if value is not _ABSENT:
+            found.setdefault(name, value)
+    return found
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ Python's csv module is not used: it ends records at a lone ``\r`` too, limits fi
 that all threads share, and reports the last line of a damaged record, not where it is damaged.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -11,28 +12,34 @@ from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.limits import too_long, utf8_bytes
 from sbertkit.data.lines import Line, LongLine, TextOptions, bounded_lines
 from sbertkit.data.streams import source_name
-from sbertkit.data.tables.columns import Columns, Layout, Row
+from sbertkit.data.tables.columns import Fields, Layout, Row
 from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError
+
+DELIMITERS = (",", ";", "\t", "|")
+"""Those that are found without being named; of several that fit, the first."""
+_SEP = re.compile(r"sep=(\S|\t)", re.IGNORECASE)
 
 _Record = tuple[int, int, list[str]]
 """First and last line of a record, and its cells."""
 
 
-def read_tsv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_tsv(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     """A row for each line, cells between tabs, without quoting; blank lines are skipped.
 
     Raises:
         InputError: A header without a needed column.
     """
-    return _tab_separated(bounded_lines(path, text), columns, source_name(path), text.max_bytes)
+    return tab_separated(bounded_lines(path, text), columns, source_name(path), text.max_bytes)
 
 
-def read_csv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_csv(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     r"""A row for each record; empty lines are skipped.
 
-    Quoted cells may hold commas, line ends (each becomes ``\n``) and doubled quotes. A file without
-    header, where the columns allow that, is a tab-separated one in spite of its name.
+    Cells are separated by the delimiter of the options, else by what a first line ``sep=;`` names,
+    else by the one of ``,``, ``;``, tab and ``|`` that gives the header its columns. Quoted cells
+    may hold delimiters, line ends (each becomes ``\n``) and doubled quotes. A file without header,
+    where the columns allow that, is a tab-separated one in spite of its name.
 
     Raises:
         InputError: A header without a needed column, or a record whose end cannot be found: a quote
@@ -40,18 +47,26 @@ def read_csv(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | B
     """
     name = source_name(path)
     lines = bounded_lines(path, text)
-    if columns.headerless is not None:
-        begun = list(_to_first_text(lines))  # a pipe can be read but once
-        lines = chain(begun, lines)
-        if begun and isinstance(begun[-1], Line) and begun[-1].text.count("\t") >= 2:
-            yield from _tab_separated(lines, columns, name, text.max_bytes)
-            return
-    yield from _rows(_Parser(lines, name, text.max_bytes).records(), columns, name)
+    begun = list(_to_first_text(lines))  # a pipe can be read but once
+    first = begun[-1].text if begun and isinstance(begun[-1], Line) else ""
+    if columns.headerless is not None and first.count("\t") >= 2:
+        yield from tab_separated(chain(begun, lines), columns, name, text.max_bytes)
+        return
+    named = _SEP.fullmatch(first)
+    if named:  # Excel's own line, which is no header
+        begun.clear()
+        delimiter = named[1]
+    else:
+        delimiter = _delimiter_of(first, columns)
+    parser = _Parser(chain(begun, lines), name, text.max_bytes, text.delimiter or delimiter)
+    yield from _rows(parser.records(), columns, name)
 
 
-def _tab_separated(
-    lines: Iterator[Line | LongLine], columns: Columns, name: str, limit: int
+def tab_separated(
+    lines: Iterator[Line | LongLine], columns: Fields, name: str, limit: int
 ) -> Iterator[Row | BadRow]:
+    """The rows in lines of which the first that is not blank is the header; see `read_tsv`."""
+
     def records() -> Iterator[_Record | BadRow]:
         for line in lines:
             if isinstance(line, LongLine):
@@ -63,7 +78,7 @@ def _tab_separated(
 
 
 def _rows(
-    records: Iterator[_Record | BadRow], columns: Columns, name: str, *, headerless: bool = False
+    records: Iterator[_Record | BadRow], columns: Fields, name: str, *, headerless: bool = False
 ) -> Iterator[Row | BadRow]:
     layout: Layout | None = None
     for record in records:
@@ -85,6 +100,16 @@ def _rows(
             yield BadRow(first, f"{len(cells)} {noun}, expected {layout.width}", last)
 
 
+def _delimiter_of(header: str, columns: Fields) -> str:
+    """The delimiter with which a header has the needed columns, and the most of them."""
+
+    def found(delimiter: str) -> tuple[bool, int]:
+        names = [name.strip().strip('"') for name in header.split(delimiter)]
+        return columns.fits(names), len(names)
+
+    return max(DELIMITERS, key=found)
+
+
 def _to_first_text(lines: Iterator[Line | LongLine]) -> Iterator[Line | LongLine]:
     """The lines up to the first that is not blank."""
     for line in lines:
@@ -100,12 +125,16 @@ class _Parser:
         lines: The lines of a file.
         name: What messages call it.
         limit: Largest record, in bytes.
+        delimiter: What separates cells, one character.
     """
 
-    def __init__(self, lines: Iterator[Line | LongLine], name: str, limit: int) -> None:
+    def __init__(
+        self, lines: Iterator[Line | LongLine], name: str, limit: int, delimiter: str
+    ) -> None:
         self._lines = lines
         self._name = name
         self._limit = limit
+        self._delimiter = delimiter
         self._line = Line(0, "")
         self._position = 0
         self._long: list[BadRow] = []
@@ -168,14 +197,14 @@ class _Parser:
             backslash |= quoted and cells[-1].endswith("\\")
             if self._position == len(self._line.text):
                 return cells
-            if self._line.text[self._position] != ",":
+            if self._line.text[self._position] != self._delimiter:
                 reason = f"text after the closing quote of field {len(cells)}"
                 raise self._damaged(self._line.number, reason)
             self._position += 1
 
     def _bare(self) -> str:
         start = self._position
-        end = self._line.text.find(",", start)
+        end = self._line.text.find(self._delimiter, start)
         self._position = len(self._line.text) if end < 0 else end
         return self._line.text[start : self._position]
 

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 from sbertkit.data.bad_rows import BadRow
 from sbertkit.data.lines import LongLine, TextOptions, bounded_lines
 from sbertkit.data.metadata import BadRecordError
-from sbertkit.data.tables.columns import Columns, ObjectReader, Row
+from sbertkit.data.tables.columns import Fields, ObjectReader, Row
 from sbertkit.data.text import printable
 
 
-def read_jsonl(path: str, columns: Columns, text: TextOptions) -> Iterator[Row | BadRow]:
+def read_jsonl(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     """A row for each line with an object; blank lines are skipped."""
     reader = ObjectReader(columns)
     for line in bounded_lines(path, text):
