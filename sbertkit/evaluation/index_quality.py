@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,10 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.named import local_path
 from sbertkit.data.retrieval import Collection, read_collection
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.evaluation.answers import texts_of_same_ids
 from sbertkit.evaluation.measures import Measures
-from sbertkit.evaluation.retrieval import evaluate_run
+from sbertkit.evaluation.retrieval import counted_queries
+from sbertkit.evaluation.self_matches import other_texts
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.progress import Advance, track
 from sbertkit.retrieval import Hit, SearchIndex
@@ -94,7 +96,7 @@ def evaluate_index(
 
     Without `data` the queries are stored vectors drawn at random, each without its own document.
     With a collection they are its judged queries, and the hits are scored with `measures`, too;
-    documents with the query's own id are excluded.
+    a query's own document is excluded as `evaluate_retrieval` does by default.
 
     Args:
         index: An opened index.
@@ -116,19 +118,22 @@ def evaluate_index(
     k, queries = whole_number("k", k), whole_number("queries", queries)
     if not len(index):
         raise InputError(f"the index {index.path} has no documents to evaluate; add some")
-    collection = None
+    collection, wanted = None, Measures(measures)
     if data is None:
         ids, vectors = index.sample(queries, seed)
+        own = set(ids)
     else:
-        wanted = Measures(measures)
         k = max(k, wanted.cutoff)
         collection = read_collection(local_path(path_text(data)), split)
         wanted.check_grades(collection.qrels)  # before anything is encoded
         ids = list(collection.queries)
         vectors = index.encoder.encode(list(collection.queries.values()), kind="query")
+        same_ids = texts_of_same_ids(index, collection)
+        own = same_ids.keys() - other_texts(collection.queries, same_ids, collection.qrels)
     with track("searching", 2 * len(ids), shown=progress) as advance:
-        found = _search(index, ids, vectors, k, advance, exact=False)
-        best = _search(index, ids, vectors, k, advance, exact=True)
+        queried = _Queries(ids, vectors, own)
+        found = _search(index, queried, k, advance, exact=False)
+        best = _search(index, queried, k, advance, exact=True)
     recalls = np.array(
         [_recall(have, want) for have, want in zip(found.hits, best.hits, strict=True)]
     )
@@ -149,8 +154,16 @@ def evaluate_index(
         },
         measures=None
         if collection is None
-        else _drops(ids, found.hits, best.hits, collection, measures),
+        else _drops(ids, found.hits, best.hits, collection, wanted),
     )
+
+
+class _Queries(NamedTuple):
+    """Ids and vectors of queries, and which of the ids are those of the queries' own documents."""
+
+    ids: Sequence[str]
+    vectors: Vectors
+    own: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +173,19 @@ class _Found:
 
 
 def _search(
-    index: SearchIndex,
-    ids: Sequence[str],
-    vectors: Vectors,
-    k: int,
-    advance: Advance,
-    *,
-    exact: bool,
+    index: SearchIndex, queried: _Queries, k: int, advance: Advance, *, exact: bool
 ) -> _Found:
     """The hits of each query without its own document, searched one after another."""
-    for vector in vectors[:_WARM_UP]:
+    for vector in queried.vectors[:_WARM_UP]:
         index.search(vector, k + 1, exact=exact)
     hits = []
     seconds = []
-    for query, vector in zip(ids, vectors, strict=True):
+    for query, vector in zip(queried.ids, queried.vectors, strict=True):
         start = time.perf_counter()
         found = index.search(vector, k + 1, exact=exact)
         seconds.append(time.perf_counter() - start)
-        hits.append([hit for hit in found if hit.id != query][:k])
+        own = query if query in queried.own else None
+        hits.append([hit for hit in found if hit.id != own][:k])
         advance(1)
     percentiles = np.percentile(seconds, _PERCENTILES) * 1_000
     return _Found(hits, Latency(*(round(float(value), 3) for value in percentiles)))
@@ -196,20 +204,21 @@ def _drops(
     found: Sequence[Sequence[Hit]],
     best: Sequence[Sequence[Hit]],
     collection: Collection,
-    measures: Sequence[str],
+    measures: Measures,
 ) -> dict[str, MeasureDrop]:
+    counted = counted_queries(collection.qrels)
     exact, indexed = (
-        evaluate_run(
+        measures.per_query(
+            counted,
             {
                 query: {hit.id: hit.score for hit in row}
                 for query, row in zip(ids, hits, strict=True)
             },
-            collection.qrels,
-            measures=measures,
-        ).measures
+        )
         for hits in (best, found)
     )
-    return {
-        name: MeasureDrop(exact[name], indexed[name], exact[name] - indexed[name])
-        for name in measures
-    }
+    drops = {}
+    for name in measures.names:
+        one, other = (measures.mean(name, values[name]) for values in (exact, indexed))
+        drops[name] = MeasureDrop(one, other, one - other)
+    return drops

@@ -2,16 +2,13 @@
 
 import logging
 import os
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sbertkit.arguments import path_text, whole_number
-from sbertkit.data import Document, ReadReport, read_corpus
 from sbertkit.data.named import local_path
 from sbertkit.data.retrieval import (
     Collection,
@@ -26,11 +23,11 @@ from sbertkit.data.retrieval import (
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
 from sbertkit.encoder.protocols import EncoderLike
-from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.evaluation.answers import Answers, check_run, from_encoder, from_index, from_run
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
-from sbertkit.evaluation.top_k import TopK
 from sbertkit.formatting import listed
-from sbertkit.metrics import Interval, bootstrap_interval, unit_rows
+from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.retrieval import SearchIndex
 from sbertkit.schema import to_dict
 
@@ -39,7 +36,6 @@ logger = logging.getLogger(__name__)
 DEPTH = 1_000
 """Documents retrieved per query, as in TREC's runs."""
 _MAX_LISTED = 5
-_QUERIES_PER_CHUNK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +50,10 @@ class RetrievalResult:
         without_hits: Ids of queries in the means for which nothing was found.
         missing: Ids of relevant documents that are not in the corpus, or blank there; they count as
             not found.
-        exclude_self: Whether documents with the query's own id were excluded.
+        exclude_self: Whether a query's own document was excluded.
         self_matches: Number of queries that found such a document.
+        same_ids: Number of queries that found a document with their id that is not theirs: it has
+            another text, or is judged relevant. It was kept.
         per_query: Values by measure and query id.
         run: Scores of the documents found, by query id and document id.
     """
@@ -68,6 +66,7 @@ class RetrievalResult:
     missing: tuple[str, ...]
     exclude_self: bool
     self_matches: int
+    same_ids: int
     per_query: Mapping[str, Mapping[str, float]]
     run: Run
 
@@ -89,7 +88,8 @@ def evaluate_run(
         run: A file for `read_run`, or scores by query id and document id.
         qrels: A file for `read_qrels`, or grades by query id and document id.
         measures: Measures by ir-measures' names.
-        exclude_self: Exclude documents with the query's own id, as BEIR does.
+        exclude_self: Exclude documents with the query's own id, as BEIR does; their texts are not
+            known here.
 
     Raises:
         InputError: A bad file, an unknown measure, or no query of the run is judged.
@@ -100,8 +100,8 @@ def evaluate_run(
     grades = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else checked_qrels(qrels)
     wanted.check_grades(grades)
     found = read_run(run) if isinstance(run, str | os.PathLike) else checked_run(run)
-    _check_run(found, grades)
-    return _measure(_Answers(found, (), ()), grades, wanted, exclude_self=exclude_self)
+    check_run(found, grades)
+    return _measure(Answers(found, (), (), frozenset()), grades, wanted, exclude_self=exclude_self)
 
 
 def evaluate_retrieval(
@@ -109,7 +109,7 @@ def evaluate_retrieval(
     data: str | os.PathLike[str] | Collection,
     *,
     split: str = "test",
-    exclude_self: bool = True,
+    exclude_self: bool | None = None,
     measures: Sequence[str] = DEFAULT_MEASURES,
     depth: int = DEPTH,
     progress: bool = False,
@@ -125,7 +125,9 @@ def evaluate_retrieval(
         data: A collection in BEIR's layout, the name of a data set (``cisi``), or what
             `read_collection` read.
         split: Split of the qrels, for a folder.
-        exclude_self: Exclude documents with the query's own id, as BEIR does.
+        exclude_self: Exclude documents with the query's own id, as BEIR does. None excludes them
+            where they are the query: the texts are equal or nearly so, or one holds the other, and
+            the document is not judged relevant. Elsewhere ids are equal by chance.
         measures: Measures by ir-measures' names.
         depth: Number of documents retrieved per query, excluded ones not counted.
         progress: Show progress on standard error.
@@ -142,13 +144,13 @@ def evaluate_retrieval(
     else:
         collection = read_collection(local_path(path_text(data)), split)
     wanted.check_grades(collection.qrels)  # before anything is encoded
-    fetched = depth + 1 if exclude_self else depth
+    fetched = depth if exclude_self is False else depth + 1
     if isinstance(system, str | os.PathLike | Mapping):
-        answers = _from_run(system, collection)
+        answers = from_run(system, collection)
     elif isinstance(system, SearchIndex):
-        answers = _from_index(system, collection, fetched)
+        answers = from_index(system, collection, fetched)
     elif hasattr(system, "start_run"):
-        answers = _from_encoder(system, collection, fetched, progress=progress)
+        answers = from_encoder(system, collection, fetched, progress=progress)
     else:
         raise InputTypeError(
             f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
@@ -158,132 +160,12 @@ def evaluate_retrieval(
     return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The hits of a system.
-
-    Attributes:
-        run: Scores by query id and document id.
-        unjudged: Queries that were not searched, since they are not judged.
-        missing: Judged documents that cannot be found.
-    """
-
-    run: Run
-    unjudged: tuple[str, ...]
-    missing: tuple[str, ...]
-
-
-def _check_run(run: Run, qrels: Qrels) -> None:
-    """Refuses a run with other queries than the judged ones; warns about other documents.
+def counted_queries(qrels: Qrels) -> Qrels:
+    """The judgements of the queries that have a relevant document.
 
     Raises:
-        InputError: None of its queries is judged.
+        InputError: None has.
     """
-    if not any(query in qrels for query in run):
-        raise InputError(
-            f"none of the {len(run):,} queries of the run is judged: it has "
-            f"{printable(next(iter(run)), 40)!r}, the qrels "
-            f"{printable(next(iter(qrels)), 40)!r}; ids must be equal as text"
-        )
-    found = {document for query in run if query in qrels for document in run[query]}
-    judged = {document for grades in qrels.values() for document in grades}
-    if found and judged.isdisjoint(found):
-        logger.warning(
-            "no document of the run is judged: it has %r, the qrels %r; ids must be equal as text",
-            printable(next(iter(found)), 40),
-            printable(next(iter(judged)), 40),
-        )
-
-
-def _from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> _Answers:
-    run = read_run(system) if isinstance(system, str | os.PathLike) else checked_run(system)
-    _check_run(run, collection.qrels)
-    missing = _relevant(collection.qrels)
-    for document in read_corpus(collection.folder, keep_blank=True):
-        missing.pop(document.document.id, None)
-    return _Answers(run, collection.unjudged, tuple(missing))
-
-
-def _from_index(index: SearchIndex, collection: Collection, k: int) -> _Answers:
-    run: dict[str, dict[str, float]] = {}
-    names = list(collection.queries)
-    for start in range(0, len(names), _QUERIES_PER_CHUNK):
-        chunk = names[start : start + _QUERIES_PER_CHUNK]
-        hits = index.search_batch([collection.queries[name] for name in chunk], k)
-        for name, found in zip(chunk, hits, strict=True):
-            run[name] = {hit.id: hit.score for hit in found}
-    missing = tuple(name for name in _relevant(collection.qrels) if not _holds(index, name))
-    return _Answers(run, collection.unjudged, missing)
-
-
-def _holds(index: SearchIndex, document: str) -> bool:
-    try:
-        index.get(document)
-    except UnknownId:
-        return False
-    return True
-
-
-def _from_encoder(
-    encoder: EncoderLike, collection: Collection, k: int, *, progress: bool
-) -> _Answers:
-    texts = list(collection.queries.values())
-    queries = encoder.encode_with_report(texts, kind="query").vectors
-    best = TopK(unit_rows(queries).astype(np.float32), k)
-    missing = _relevant(collection.qrels)
-    report = ReadReport()
-    waiting: deque[str] = deque()  # ids of the documents that are being encoded
-
-    def documents() -> Iterator[str]:
-        for document in _documents(collection.folder, report):
-            missing.pop(document.id, None)
-            waiting.append(document.id)
-            yield document.text
-
-    for vectors in encoder.start_run(kind="document").vectors(documents(), progress=progress):
-        ids = [waiting.popleft() for _ in range(len(vectors))]
-        best.add(ids, unit_rows(vectors).astype(np.float32))
-    for line in report.warnings():
-        logger.warning(line)
-    run = dict(zip(collection.queries, best.hits(), strict=True))
-    return _Answers(run, collection.unjudged, tuple(missing))
-
-
-def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:
-    """The documents of a collection.
-
-    Raises:
-        InputError: A duplicate id.
-    """
-    lines: dict[str, int] = {}
-    for document, line in read_corpus(folder, report=report):
-        known = lines.setdefault(document.id, line)
-        if known != line:
-            raise InputError(
-                f"{folder}: the document id {printable(document.id)!r} is in lines {known} and "
-                f"{line}; ids must be unique"
-            )
-        yield document
-
-
-def _relevant(qrels: Qrels) -> dict[str, None]:
-    """Relevant documents, each once, in order."""
-    return {
-        document: None
-        for grades in qrels.values()
-        for document, grade in grades.items()
-        if grade > 0
-    }
-
-
-def _measure(
-    answers: _Answers,
-    qrels: Qrels,
-    measures: Measures,
-    *,
-    exclude_self: bool,
-    depth: int | None = None,
-) -> RetrievalResult:
     counted = {
         query: grades
         for query, grades in qrels.items()
@@ -291,19 +173,37 @@ def _measure(
     }
     if not counted:
         raise InputError("no query has a relevant document: expected a grade above 0, found none")
+    return counted
+
+
+def _measure(
+    answers: Answers,
+    qrels: Qrels,
+    measures: Measures,
+    *,
+    exclude_self: bool | None,
+    depth: int | None = None,
+) -> RetrievalResult:
+    counted = counted_queries(qrels)
     asked = dict.fromkeys([*qrels, *answers.run, *answers.unjudged])
     left_out = tuple(query for query in asked if query not in counted)
-    self_matches = sum(query in found for query, found in answers.run.items() if query in counted)
     run = {query: answers.run.get(query, {}) for query in counted}
-    if exclude_self:
-        run = {query: _without(found, query) for query, found in run.items()}
+    matches = {query for query, found in run.items() if query in found}
+    by_chance = matches & answers.other_texts
+    kept = by_chance if exclude_self is None else set[str]()
+    if exclude_self is not False:
+        run = {
+            query: _without(found, query) if query in matches - kept else found
+            for query, found in run.items()
+        }
     if depth is not None:
         run = {
             query: {document: found[document] for document in ranked(found)[:depth]}
             for query, found in run.items()
         }
     per_query = measures.per_query(counted, run)
-    _warn(answers, left_out, 0 if exclude_self else self_matches)
+    _warn(answers, left_out)
+    _warn_of_matches(matches, by_chance, exclude_self)
     return RetrievalResult(
         measures={name: measures.mean(name, per_query[name]) for name in measures.names},
         intervals={name: _interval(per_query[name]) for name in measures.names},
@@ -311,8 +211,9 @@ def _measure(
         left_out=left_out,
         without_hits=tuple(query for query, found in run.items() if not found),
         missing=answers.missing,
-        exclude_self=exclude_self,
-        self_matches=self_matches,
+        exclude_self=exclude_self is not False,
+        self_matches=len(matches - kept),
+        same_ids=len(kept),
         per_query=per_query,
         run=run,
     )
@@ -327,7 +228,7 @@ def _interval(values: Mapping[str, float]) -> Interval | None:
     return bootstrap_interval(lambda rows: float(rows.mean()), column)
 
 
-def _warn(answers: _Answers, left_out: Sequence[str], kept_self_matches: int) -> None:
+def _warn(answers: Answers, left_out: Sequence[str]) -> None:
     if answers.missing:
         logger.warning(_count(answers.missing, "judged document", "not in the corpus, or blank"))
     if left_out:
@@ -335,13 +236,24 @@ def _warn(answers: _Answers, left_out: Sequence[str], kept_self_matches: int) ->
             "%s: not judged, or without a relevant document",
             _count(left_out, "query", "left out"),
         )
-    if kept_self_matches:
-        logger.warning(
-            "%d %s a document with its own id, which was kept; BEIR excludes them "
-            "(exclude_self, --exclude-self)",
-            kept_self_matches,
-            "query found" if kept_self_matches == 1 else "queries each found",
+
+
+def _warn_of_matches(matches: Set[str], by_chance: Set[str], exclude_self: bool | None) -> None:
+    """Warns of documents with the query's own id that were kept, or excluded by their id alone."""
+    if exclude_self is False:
+        count = len(matches)
+        rest = "its own id, which was kept; BEIR excludes them (exclude_self, --exclude-self)"
+    else:
+        count = len(by_chance)
+        rest = "its own id, but another text or judged relevant, which was "
+        rest += (
+            "excluded by its id alone; leave out --exclude-self to keep it"
+            if exclude_self
+            else "kept: ids that are equal by chance; --exclude-self excludes it, as BEIR does"
         )
+    if count:
+        found = "1 query found" if count == 1 else f"{count:,} queries each found"
+        logger.warning("%s a document with %s", found, rest)
 
 
 def _count(names: Sequence[str], noun: str, what: str) -> str:

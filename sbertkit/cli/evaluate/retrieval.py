@@ -56,7 +56,8 @@ class _Evaluated(NamedTuple):
 @click.option(
     "--exclude-self/--keep-self",
     default=None,
-    help="Exclude documents with the query's own id; the default, except with a qrels file.",
+    help="Exclude, or keep, documents with the query's own id. By default they are excluded where "
+    "their text is the query's, too.",
 )
 @click.option(
     "--depth",
@@ -206,11 +207,10 @@ def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
 
 
 def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
-    from sbertkit.evaluation.report.retrieval import measure_table
+    from sbertkit.evaluation.report.retrieval import measure_table, self_match_text
 
     table = measure_table(result)
     print_table(table.columns, table.rows)
-    kept = "excluded" if result.exclude_self else "kept"
     facts: list[tuple[str, object]] = [
         (name, value) for name, value in about.items() if name != "fingerprint"
     ]
@@ -220,6 +220,6 @@ def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
             f"{result.queries:,} evaluated, {len(result.left_out):,} left out, "
             f"{len(result.without_hits):,} without hits",
         ),
-        ("self-matches", f"{kept} ({result.self_matches:,} found)"),
+        ("self-matches", self_match_text(result)),
     ]
     print_facts(facts)

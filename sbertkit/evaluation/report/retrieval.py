@@ -25,6 +25,14 @@ def measure_table(result: RetrievalResult) -> Table:
     return Table(("measure", "mean>", "95 % interval>"), rows)
 
 
+def self_match_text(result: RetrievalResult) -> str:
+    """What became of the documents with a query's own id."""
+    text = f"{'excluded' if result.exclude_self else 'kept'} ({result.self_matches:,} found)"
+    if result.same_ids:
+        text += f"; {result.same_ids:,} with the query's id by chance kept"
+    return text
+
+
 def retrieval_page(
     result: RetrievalResult, about: Mapping[str, Any], queries: Mapping[str, str] | None = None
 ) -> Page:
@@ -41,12 +49,11 @@ def retrieval_page(
         **{name: f"{value:.4f}" for name, value in list(result.measures.items())[:4]},
         "queries": f"{result.queries:,}",
     }
-    kept = "excluded" if result.exclude_self else "kept"
     facts = {
         "collection": about.get("collection"),
         "split": about.get("split"),
         "system": system,
-        "self-matches": f"{kept} ({result.self_matches:,} found)",
+        "self-matches": self_match_text(result),
     }
     published = None
     if about.get("split") == "test" and "nDCG@10" in result.measures:
