@@ -141,7 +141,7 @@ class EncodingRun:
                 yield vectors
         self._seconds = time.perf_counter() - started
         if warn:
-            self.report().warn(logger, self._spec.max_tokens)
+            self.report().warn(logger, self._spec)
 
     def report(self) -> EncodeReport:
         """What happened to the texts whose vectors have been drawn."""
@@ -214,11 +214,18 @@ class EncodingRun:
         self._check_finite(vectors)
         stats.duplicates = stats.rows - len(tokens)
         stats.tokens = sum(lengths)
+        special = len(self._spec.tokenizer.special)
+        stats.text_tokens = int(repeats @ np.array(lengths)) - special * stats.rows
         for row, place in enumerate(place_of):
-            if tokens[place].truncated:
+            token = tokens[place]
+            if token.truncated:
                 stats.truncated.append(row)
-                stats.tokens_lost += tokens[place].truncated
-                stats.tokens_lost_exact &= tokens[place].exact
+                stats.tokens_lost += token.truncated
+                stats.tokens_lost_exact &= token.exact
+            if token.unknown:
+                stats.unknown_tokens += token.unknown
+                if 2 * token.unknown > lengths[place] - special:
+                    stats.mostly_unknown.append(row)
         return vectors
 
     def _check_finite(self, vectors: Vectors) -> None:

@@ -5,6 +5,31 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sbertkit.arrays import Vectors
+from sbertkit.encoder.spec import EncoderSpec
+
+_UNKNOWN_SHARE = 0.1
+"""A larger share of unknown tokens is warned of."""
+_MULTILINGUAL = (
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2, "
+    "intfloat/multilingual-e5-small or BAAI/bge-m3"
+)
+
+
+def unknown_warning(unknown: int, tokens: int, spec: EncoderSpec) -> str | None:
+    """A warning of texts that an encoder cannot read; ``None`` if there is no need for one.
+
+    Args:
+        unknown: Tokens that the tokenizer does not know.
+        tokens: All tokens, special ones not counted.
+        spec: The encoder's.
+    """
+    if unknown <= _UNKNOWN_SHARE * tokens:
+        return None
+    return (
+        f"{unknown / tokens:.0%} of the tokens are unknown to the tokenizer of "
+        f"{spec.options.model} ({len(spec.tokenizer):,} tokens), so that the vectors mean little; "
+        f"for other languages use a multilingual model, such as {_MULTILINGUAL}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +47,9 @@ class EncodeReport:
         tokens_per_second: Tokens that went through the model (padding not counted) over `seconds`.
         tokens_lost_exact: Whether all of `tokens_lost` were counted; in texts of more than 500,000
             characters they are estimated.
+        unknown_tokens: Tokens that the tokenizer does not know, over all rows.
+        text_tokens: All tokens, over all rows, special ones not counted.
+        mostly_unknown: Rows of which it does not know more than half.
     """
 
     rows: int
@@ -33,25 +61,36 @@ class EncodeReport:
     seconds: float
     tokens_per_second: float
     tokens_lost_exact: bool = True
+    unknown_tokens: int = 0
+    text_tokens: int = 0
+    mostly_unknown: tuple[int, ...] = ()
 
     @property
     def tokens(self) -> int:
         """Tokens that went through the model."""
         return round(self.tokens_per_second * self.seconds)
 
-    def warn(self, logger: logging.Logger, max_tokens: int | None) -> None:
+    @property
+    def unknown_share(self) -> float:
+        """Share of the tokens that the tokenizer does not know, 0 to 1."""
+        return self.unknown_tokens / self.text_tokens if self.text_tokens else 0.0
+
+    def warn(self, logger: logging.Logger, spec: EncoderSpec) -> None:
         """Logs what would otherwise pass unseen, one line for each kind.
 
         Args:
             logger: Where to.
-            max_tokens: What texts were truncated to.
+            spec: The encoder's.
         """
+        unknown = unknown_warning(self.unknown_tokens, self.text_tokens, spec)
+        if unknown is not None:
+            logger.warning("%s", unknown)
         if self.truncated:
             logger.warning(
                 "%d of %d texts were truncated to %d tokens (%s%d tokens lost)",
                 len(self.truncated),
                 self.rows,
-                max_tokens,
+                spec.max_tokens,
                 "" if self.tokens_lost_exact else "about ",
                 self.tokens_lost,
             )
@@ -85,6 +124,9 @@ class EncodeStats:
     repaired: list[int] = field(default_factory=list)
     duplicates: int = 0
     tokens: int = 0
+    unknown_tokens: int = 0
+    text_tokens: int = 0
+    mostly_unknown: list[int] = field(default_factory=list)
 
     def merge(self, later: "EncodeStats | EncodeReport") -> None:
         """Adds what happened to the texts that followed, whose rows count from 0 again."""
@@ -92,6 +134,7 @@ class EncodeStats:
             (self.truncated, later.truncated),
             (self.blank, later.blank),
             (self.repaired, later.repaired),
+            (self.mostly_unknown, later.mostly_unknown),
         ):
             rows += [self.rows + row for row in more]
         self.rows += later.rows
@@ -99,6 +142,8 @@ class EncodeStats:
         self.tokens_lost_exact &= later.tokens_lost_exact
         self.duplicates += later.duplicates
         self.tokens += later.tokens
+        self.unknown_tokens += later.unknown_tokens
+        self.text_tokens += later.text_tokens
 
     def report(self, seconds: float, tokens: int) -> EncodeReport:
         """The report.
@@ -117,6 +162,9 @@ class EncodeStats:
             seconds=seconds,
             tokens_per_second=tokens / seconds if seconds > 0 else 0.0,
             tokens_lost_exact=self.tokens_lost_exact,
+            unknown_tokens=self.unknown_tokens,
+            text_tokens=self.text_tokens,
+            mostly_unknown=tuple(self.mostly_unknown),
         )
 
 

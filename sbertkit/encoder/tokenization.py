@@ -26,11 +26,13 @@ class Tokens(NamedTuple):
         truncated: How many tokens were truncated.
         exact: Whether `truncated` was counted; for a text of more than 500,000 characters it is
             estimated.
+        unknown: How many of `ids` stand for what the vocabulary lacks.
     """
 
     ids: npt.NDArray[np.int32]
     truncated: int
     exact: bool = True
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,15 @@ class Tokenizer:
             self._append_end_token()
             self.special = self._probe_special_tokens()
         self.pad_id: int = tokenizer.pad_token_id or 0
+        self._unknown_id = self._find_unknown_id()
         self.uses_token_types = "token_type_ids" in tokenizer.model_input_names
         self.truncation_side: Literal["left", "right"] = (
             "left" if tokenizer.truncation_side == "left" else "right"
         )
+
+    def __len__(self) -> int:
+        """Number of tokens that it has."""
+        return self._fast.get_vocab_size() if self._fast is not None else len(self.hf)
 
     def tokenize(self, texts: Sequence[str], max_tokens: int | None) -> list[Tokens]:
         """Token ids of each text, at most `max_tokens` of them with the special tokens.
@@ -158,7 +165,18 @@ class Tokenizer:
         whole = np.array([*special.before, *ids, *special.after], dtype=np.int32)
         if whole.size == 0:  # an empty text for a tokenizer without special tokens
             whole = np.array([self._filler_id()], dtype=np.int32)
-        return Tokens(whole, count - len(ids))
+        unknown = 0 if self._unknown_id is None else ids.count(self._unknown_id)
+        return Tokens(whole, count - len(ids), unknown=unknown)
+
+    def _find_unknown_id(self) -> int | None:
+        """The token for what the vocabulary lacks; ``None`` for one that lacks nothing."""
+        if self._fast is None:
+            return self.hf.unk_token_id  # type: ignore[no-any-return]
+        model = self._fast.model
+        # of a Unigram model, which has no such attribute, the field `unk_id` cannot be read
+        names = ("<unk>", "[UNK]") if type(model).__name__ == "Unigram" else (model.unk_token,)
+        found = (self._fast.token_to_id(name) for name in names if name)
+        return next((token for token in found if token is not None), None)
 
     def _filler_id(self) -> int:
         for token in (self.hf.eos_token_id, self.hf.unk_token_id, self.hf.pad_token_id):

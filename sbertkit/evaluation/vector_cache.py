@@ -27,7 +27,7 @@ _TEXTS_PER_FILE = 4_096
 """An interruption loses at most one file."""
 _DIGEST = hashlib.sha256().digest_size
 _MAX_REPORT_BYTES = 2**20
-"""A report lists each row of a chunk at most three times."""
+"""A report lists each row of a chunk at most four times."""
 _FLOAT = np.dtype("<f4")
 
 
@@ -79,7 +79,7 @@ class CachedRun:
                 self._seconds += encoded.report.seconds
                 advance(len(chunk))
                 yield encoded.vectors
-        self.report().warn(logger, self._encoder.max_tokens)
+        self.report().warn(logger, self._encoder.spec)
 
     def report(self) -> EncodeReport:
         """The report on the texts whose vectors have been taken."""
@@ -135,8 +135,9 @@ def _parsed(content: bytes, rows: int, dim: int) -> Encoded:
         raise InputError("not the bytes that were written")
     line, _, values = rest.partition(b"\n")
     report = read_record(line, EncodeReport, "its report")
-    named = {*report.truncated, *report.blank, *report.repaired}
-    counts = (report.tokens_lost, report.duplicates, report.seconds, report.tokens_per_second)
+    named = {*report.truncated, *report.blank, *report.repaired, *report.mostly_unknown}
+    tokens = (report.tokens_lost, report.unknown_tokens, report.text_tokens)
+    counts = (*tokens, report.duplicates, report.seconds, report.tokens_per_second)
     if report.rows != rows or not named <= set(range(rows)) or min(counts) < 0:
         raise InputError("a report on other texts")
     if len(values) != rows * dim * _FLOAT.itemsize:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.report import unknown_warning
 from sbertkit.encoder.tokenization import Tokens
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,13 @@ class TextTable:
         if prompt:
             texts = [prompt + text for text in texts]
         self.tokens = encoder.spec.tokenize(texts)
+        unknown = unknown_warning(
+            sum(token.unknown for token in self.tokens),
+            int(self.lengths.sum()) - len(texts) * len(encoder.spec.tokenizer.special),
+            encoder.spec,
+        )
+        if unknown is not None:
+            logger.warning("training texts: %s", unknown)
         truncated = sum(token.truncated > 0 for token in self.tokens)
         if truncated:
             logger.warning(

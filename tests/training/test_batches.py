@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -442,3 +443,13 @@ def test_texts_that_fit_are_not_warned_of(
     table.numbers(["a b c d"])
     table.tokenize()
     assert not caplog.messages
+
+
+def test_texts_that_the_tokenizer_does_not_know_are_warned_of(
+    tiny_bert: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = TextTable(Encoder.load(tiny_bert, pooling="mean", device="cpu"))
+    table.numbers(["a b c d", "股市大跌 b", "天气 a"])
+    table.tokenize()
+    (warning,) = caplog.messages
+    assert re.match("training texts: .*% of the tokens are unknown to the tokenizer of", warning)
