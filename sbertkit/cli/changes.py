@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbertkit.cli.options import device_option, quiet_option, read_options, trust_option
+from sbertkit.cli.options import (
+    device_option,
+    quiet_option,
+    read_options,
+    trust_option,
+    wait_option,
+)
 from sbertkit.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -28,6 +34,7 @@ def _change_options(command: Callable[..., None]) -> Callable[..., None]:
     @device_option
     @trust_option
     @read_options
+    @wait_option
     @quiet_option
     @functools.wraps(command)
     def with_change(
@@ -97,6 +104,7 @@ def upsert(change: Change) -> None:
 @click.argument("directory", metavar="DIR")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--missing-ok", is_flag=True, help="Ignore ids that are not in the index.")
+@wait_option
 def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
     """Delete the documents with these IDs from the index DIR; all of them, or none.
 

@@ -13,6 +13,7 @@ from sbertkit.cli.options import (
     quiet_option,
     read_options,
     resume_option,
+    wait_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 )
 @read_options
 @resume_option
+@wait_option
 @quiet_option
 def index(
     corpus: str,

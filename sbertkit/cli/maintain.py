@@ -2,12 +2,13 @@
 
 import click
 
-from sbertkit.cli.options import device_option, quiet_option, trust_option
+from sbertkit.cli.options import device_option, quiet_option, trust_option, wait_option
 from sbertkit.cli.output import print_line
 
 
 @click.command()
 @click.argument("directory", metavar="DIR")
+@wait_option
 def compact(directory: str) -> None:
     """Rewrite the index DIR as one segment without the deleted documents.
 
@@ -42,6 +43,7 @@ def compact(directory: str) -> None:
 )
 @device_option
 @trust_option
+@wait_option
 @quiet_option
 def repair(
     directory: str,

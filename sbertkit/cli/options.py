@@ -37,6 +37,22 @@ resume_option = click.option(
     help="Go on with what a killed run has done; keep what this one does if it is interrupted.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
+
+
+def _wait(context: click.Context, _: click.Parameter, seconds: float | None) -> None:
+    from sbertkit.lock import waiting
+
+    context.with_resource(waiting(seconds))
+
+
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(0, clamp=False),
+    metavar="SECONDS",
+    callback=_wait,
+    expose_value=False,
+    help="Wait so long for another process that writes the index; by default not at all.",
+)
 measure_option = click.option(
     "--measure",
     "measures",

@@ -34,10 +34,12 @@ class BuildOptions:
         vectors: The vectors of the documents, so that nothing is encoded but a few texts to
             compare: an array (n, dim) or a ``.npy`` file with a row for each document in order, or
             a Parquet file with columns ``id`` and ``vector``.
+        timeout: Seconds to wait for another process that writes there; ``None``: not at all.
     """
 
     clusters: int | None = None
     vectors: Importable | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_folder
-from sbertkit.data import Document, ReadOptions, SourcedDocument, repair_surrogates
+from sbertkit.data import Document, ReadOptions, SourcedDocument
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
-from sbertkit.retrieval.corpus import Corpus, CorpusReader
+from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow, rendered
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
@@ -122,7 +122,7 @@ def change_documents(
 
 def delete_documents(
     path: str | os.PathLike[str],
-    ids: Iterable[str],
+    ids: Iterable[str | int],
     *,
     missing_ok: bool = False,
     known: View | None = None,
@@ -367,16 +367,14 @@ def _check(root: Path, view: View, encoder: Encoder) -> None:
         )
 
 
-def _checked_ids(ids: Iterable[str], *, missing_ok: bool) -> list[str]:
+def _checked_ids(ids: Iterable[str | int], *, missing_ok: bool) -> list[str]:
     if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
         raise InputTypeError(f"expected a list of ids, found {ids!r}; put a single one in []")
     wanted: dict[str, None] = {}
-    for document_id in ids:
-        if not isinstance(document_id, str):
-            raise InputTypeError(f"an id must be a str, not {document_id!r}")
+    for document_id in map(stored_id, ids):
         if document_id in wanted and not missing_ok:
             raise InputError(f"duplicate id {document_id!r}; nothing was deleted")
-        wanted[repair_surrogates(document_id)] = None
+        wanted[document_id] = None
     return list(wanted)
 
 

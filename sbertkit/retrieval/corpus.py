@@ -1,6 +1,7 @@
 """The corpus of a build or a change: documents from a path or from the caller's own iterable."""
 
 import logging
+import numbers
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from sbertkit.data import (
     SourcedDocument,
     documents_from,
     read_corpus,
+    repair_surrogates,
 )
 from sbertkit.data.corpora import has_columns
 from sbertkit.data.document_columns import ColumnChoice
@@ -25,6 +27,19 @@ from sbertkit.storage import caller_items
 logger = logging.getLogger(__name__)
 
 Corpus = str | os.PathLike[str] | Iterable[str | Document | Mapping[str, Any] | tuple[str, str]]
+
+
+def stored_id(document_id: object) -> str:
+    """An id as the index stores it: whole numbers as text, without unpaired surrogates.
+
+    Raises:
+        InputTypeError: Neither a str nor a whole number.
+    """
+    if isinstance(document_id, numbers.Integral) and not isinstance(document_id, bool):
+        return str(int(document_id))
+    if not isinstance(document_id, str):
+        raise InputTypeError(f"an id must be a str or int, not {document_id!r}")
+    return repair_surrogates(document_id)
 
 
 class CorpusReader:

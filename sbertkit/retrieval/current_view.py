@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sbertkit.errors import InputError
 from sbertkit.forks import fork_safe_lock
+from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.view import View
 
 
@@ -43,12 +44,23 @@ class CurrentView:
         finally:
             self._leave()
 
-    def replace(self, view: View) -> None:
-        """Makes new searches use another view, unless the index was closed."""
+    def replace(self, view: View, seen: Manifest) -> bool:
+        """Makes new searches use another view, unless the index was closed.
+
+        Args:
+            view: The view.
+            seen: The manifest before.
+
+        Returns:
+            Whether that was still the manifest; else nothing is replaced.
+        """
         with self._lock:
+            if self.manifest is not seen:
+                return False
             self.manifest = view.manifest
             if not self._closed:
                 self._view = view
+            return True
 
     def close(self) -> None:
         """Refuses new searches."""

@@ -12,12 +12,13 @@ import numpy as np
 
 from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.arrays import Vectors
-from sbertkit.data import Document, ReadOptions, repair_surrogates
+from sbertkit.data import Document, ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputTypeError, UnknownId
+from sbertkit.lock import waiting
 from sbertkit.retrieval.build import BuildOptions, IndexBuild
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
-from sbertkit.retrieval.corpus import Corpus
+from sbertkit.retrieval.corpus import Corpus, stored_id
 from sbertkit.retrieval.current_view import CurrentView
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.inspection import describe, index_info, verify_index
@@ -104,7 +105,8 @@ class SearchIndex:
         load = encoder if callable(encoder) else partial(_checked, encoder)
         if not callable(encoder):
             _checked(encoder)
-        loaded = build.run(corpus, lambda: _checked(load()), output_folder(path))
+        with waiting(options.timeout):
+            loaded = build.run(corpus, lambda: _checked(load()), output_folder(path))
         return cls.open(path, loaded)
 
     @classmethod
@@ -179,17 +181,15 @@ class SearchIndex:
             vectors = query_vectors(queries, self._queries)
             return view.search(vectors, k, exact=exact) if len(vectors) else []
 
-    def get(self, document_id: str) -> Document:
+    def get(self, document_id: str | int) -> Document:
         """The document of an id.
 
         Raises:
             UnknownId: There is none.
-            InputTypeError: The id is no str.
+            InputTypeError: The id is neither a str nor a whole number.
         """
-        if not isinstance(document_id, str):
-            raise InputTypeError(f"an id must be a str, not {document_id!r}")
         with self._current.used() as view:
-            document = view.get(repair_surrogates(document_id))
+            document = view.get(stored_id(document_id))
         if document is None:
             raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
         return document
@@ -205,20 +205,25 @@ class SearchIndex:
         *,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
+        timeout: float | None = None,
     ) -> Changes:
         """Adds the documents of a corpus, whose ids must be new; all or none of them.
+
+        Changes by several threads of one process wait for each other.
 
         Args:
             corpus: A path or an iterable, as for `build`.
             read: How it is read.
             progress: Show progress on standard error.
+            timeout: Seconds to wait for another process that writes; ``None``: not at all.
 
         Raises:
             InputError: A document is refused, or its id is not new or a duplicate.
             ModelMismatch: Another process has rebuilt the index with another encoder.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        return self._change(corpus, "add", read, progress)
+        with waiting(timeout):
+            return self._change(corpus, "add", read, progress)
 
     def upsert(
         self,
@@ -226,12 +231,14 @@ class SearchIndex:
         *,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
+        timeout: float | None = None,
     ) -> Changes:
         """Adds the documents of a corpus, or replaces those with the same ids; see `add`.
 
         Documents that are stored already exactly as given are left unchanged and not encoded.
         """
-        return self._change(corpus, "upsert", read, progress)
+        with waiting(timeout):
+            return self._change(corpus, "upsert", read, progress)
 
     def update(
         self,
@@ -239,14 +246,18 @@ class SearchIndex:
         *,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         progress: bool = False,
+        timeout: float | None = None,
     ) -> Changes:
         """Makes the index hold exactly the documents of a corpus; see `upsert`.
 
         Only new and changed documents are encoded; those that are not in the corpus are deleted.
         """
-        return self._change(corpus, "update", read, progress)
+        with waiting(timeout):
+            return self._change(corpus, "update", read, progress)
 
-    def delete(self, ids: Iterable[str], *, missing_ok: bool = False) -> Changes:
+    def delete(
+        self, ids: Iterable[str | int], *, missing_ok: bool = False, timeout: float | None = None
+    ) -> Changes:
         """Deletes the documents of some ids; all or none of them.
 
         Their rows occupy disk space until `compact`, or until a later change rewrites the segment.
@@ -254,22 +265,26 @@ class SearchIndex:
         Args:
             ids: The ids.
             missing_ok: Ignore unknown ids.
+            timeout: Seconds to wait for another process that writes; ``None``: not at all.
 
         Raises:
             UnknownId: An id is unknown.
             InputError: A duplicate id.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        with self._changing() as view:
+        with waiting(timeout), self._changing() as view:
             return delete_documents(self.path, ids, missing_ok=missing_ok, known=view)
 
-    def compact(self) -> Changes:
+    def compact(self, *, timeout: float | None = None) -> Changes:
         """Rewrites the index as one segment without deleted documents; nothing is encoded.
+
+        Args:
+            timeout: Seconds to wait for another process that writes; ``None``: not at all.
 
         Raises:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        with self._changing() as view:
+        with waiting(timeout), self._changing() as view:
             return compact_index(self.path, known=view)
 
     def refresh(self) -> bool:
@@ -358,13 +373,15 @@ class SearchIndex:
             self._take_newer(view)
 
     def _take_newer(self, view: View) -> bool:
-        """Loads a newer view than this one; whether there is one."""
-        if read_manifest(self.path) == view.manifest:
-            return False
-        newer = open_view(self.path, view)
-        check_encoder(self.path, newer.manifest.encoder, self.encoder)
-        self._current.replace(newer)
-        return True
+        """Loads the newest view; whether it is another one than this."""
+        while True:  # until no other thread has loaded one meanwhile
+            seen = self._current.manifest
+            if read_manifest(self.path) == seen:
+                return seen != view.manifest
+            newer = open_view(self.path, view)
+            check_encoder(self.path, newer.manifest.encoder, self.encoder)
+            if self._current.replace(newer, seen):
+                return True
 
     def _drawn(self, documents: Iterator[Document]) -> Iterator[Document]:
         """The documents, read in chunks, so that `close` need not wait for the last."""

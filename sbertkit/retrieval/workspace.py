@@ -78,7 +78,7 @@ def index_lock(path: Path) -> AbstractContextManager[None]:
             path.mkdir(exist_ok=True)
         return path if path.is_dir() else _building(path)
 
-    return writer_lock(path, place)
+    return writer_lock(path, place, queued=True)
 
 
 def _building(path: Path) -> Path:

@@ -286,7 +286,7 @@ def test_unknown_ids_delete_nothing(index: SearchIndex) -> None:
     )
     assert index.delete(["old1", "nobody", "nobody"], missing_ok=True).deleted == 1
     assert_refused(index, lambda: index.delete(["old2", "old2"]), InputError, "duplicate id 'old2'")
-    for bad in ("old2", b"old2", 3, [3], [None]):
+    for bad in ("old2", b"old2", 3, [3.5], [None]):
         change = partial(index.delete, bad)  # type: ignore[arg-type]
         assert_refused(index, change, InputTypeError, "expected a list|be a str")
 
@@ -365,7 +365,7 @@ def test_a_change_starts_from_what_another_has_written(
 
 def test_one_writer_at_a_time(index: SearchIndex) -> None:
     def late() -> Iterator[tuple[str, str]]:
-        with pytest.raises(StorageError, match=rf"another process is writing[^\n]*{os.getpid()}"):
+        with pytest.raises(StorageError, match=r"this thread is writing .* already"):
             index.add([("a", "b")])
         yield "late", "document"
 
