@@ -237,7 +237,7 @@ def test_a_second_build_in_the_same_process_is_refused_too(
     tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
     def corpus():
-        with pytest.raises(StorageError, match="this thread is writing .* already"):
+        with pytest.raises(StorageError, match=r"this thread is writing .* already"):
             SearchIndex.build(CORPUS, never, tmp_path / "index")
         yield from CORPUS
 
