@@ -1,14 +1,14 @@
 """The texts put before queries and documents, for the models that were trained with such."""
 
-import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sbertkit.errors import InputError, InputTypeError
 
-logger = logging.getLogger(__name__)
+Warn = Callable[[str], None]
+"""Logs what is to be known of a model, and goes on after its name."""
 
 _QUERY_NAMES = ("query",)
 _DOCUMENT_NAMES = ("document", "passage", "corpus")
@@ -78,12 +78,18 @@ def prompts_from(given: Mapping[str, str]) -> Prompts:
     return Prompts(**given)
 
 
-def prompts_of_model(name: str, declared: Declared) -> Prompts:
+def last_part(name: str) -> str:
+    """The last part of a model's name or path, by which some models are known."""
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+
+
+def prompts_of_model(name: str, declared: Declared, warn: Warn) -> Prompts:
     """Prompts that a model declares, else those known for its name.
 
     Args:
         name: The model's name or path, of which the last part is looked up.
         declared: What it declares.
+        warn: Is called where known prompts are taken.
 
     Raises:
         InputError: The default prompt is none of its prompts.
@@ -102,14 +108,12 @@ def prompts_of_model(name: str, declared: Declared) -> Prompts:
         return Prompts(
             default if query is None else query, default if document is None else document
         )
-    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
     for known in _KNOWN:
-        if known.pattern.fullmatch(last):
-            logger.warning(
-                "%s was trained with prompts and declares none: using query %r and document %r; "
-                "pass prompts={} for none",
-                last,
-                *known.prompts,
+        if known.pattern.fullmatch(last_part(name)):
+            query, document = known.prompts
+            warn(
+                f"was trained with prompts and declares none: using query {query!r} and document "
+                f"{document!r}; pass prompts={{}} for none"
             )
             return known.prompts
     return Prompts()

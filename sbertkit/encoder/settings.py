@@ -1,7 +1,6 @@
 """What an encoder is to be, from what the caller asks and what the model declares."""
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,10 @@ from sbertkit.encoder.layout import ModelFolder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling, pooling_of_st
 from sbertkit.encoder.postprocessors import Normalize
-from sbertkit.encoder.prompts import Declared
+from sbertkit.encoder.prompts import Declared, Warn
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer
 from sbertkit.errors import InputError
-
-logger = logging.getLogger(__name__)
 
 _DEFAULT_POOLING = "mean"
 _COSINE = (None, "cosine")
@@ -27,7 +24,7 @@ _MAX_LENGTH = 1_000_000
 
 
 def choose_pooling(
-    options: LoadOptions, declared: ModelFolder, transformer: Transformer
+    options: LoadOptions, declared: ModelFolder, transformer: Transformer, warn: Warn
 ) -> Pooling:
     """The pooling asked for, else the declared one, else ``mean`` with a warning."""
     count = transformer.layer_count
@@ -40,10 +37,7 @@ def choose_pooling(
                 f"model has {count} layers"
             )
         return pooling_of_st(declared.pooling_mode, declared.layers, count)
-    logger.warning(
-        "%s declares no pooling: using mean over the tokens; choose with pooling (--pooling)",
-        options.model,
-    )
+    warn("declares no pooling: using mean over the tokens; choose with pooling (--pooling)")
     return Pooling.named(_DEFAULT_POOLING, count)
 
 
@@ -58,20 +52,24 @@ def choose_postprocessors(options: LoadOptions, declared: ModelFolder) -> list[n
     return [*modules, Normalize()] if wanted else modules
 
 
-def check_similarity(options: LoadOptions, declared: Declared, *, normalizes: bool) -> None:
+def check_similarity(
+    options: LoadOptions, declared: Declared, warn: Warn, *, normalizes: bool
+) -> None:
     """Warns where the model declares a similarity that orders otherwise than the cosine."""
     name = declared.similarity_fn_name
     if options.normalize is None and name not in (_SAME_ORDER if normalizes else _COSINE):
-        logger.warning(
-            "%s declares the similarity %r, which orders otherwise than the cosine that sbertkit "
-            "searches and scores by",
-            options.model,
-            name,
+        warn(
+            f"declares the similarity {name!r}, which orders otherwise than the cosine that "
+            "sbertkit searches and scores by"
         )
 
 
 def choose_limit(
-    options: LoadOptions, declared: ModelFolder, transformer: Transformer, tokenizer: Tokenizer
+    options: LoadOptions,
+    declared: ModelFolder,
+    transformer: Transformer,
+    tokenizer: Tokenizer,
+    warn: Warn,
 ) -> int | None:
     """Tokens a text may have, as asked for or as sentence-transformers would set it.
 
@@ -95,13 +93,7 @@ def choose_limit(
     if table is None:
         return limit
     if limit is not None and limit > table:
-        logger.warning(
-            "%s declares a limit of %d tokens but has %d positions: using %d",
-            options.model,
-            limit,
-            table,
-            table,
-        )
+        warn(f"declares a limit of {limit} tokens but has {table} positions: using {table}")
     return table if limit is None else min(limit, table)
 
 

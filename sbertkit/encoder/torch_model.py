@@ -1,5 +1,6 @@
 """An encoder's own weights as a torch network: loading them, and what only torch can do."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +34,8 @@ from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer, load_transformer
 from sbertkit.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 
 class TorchModel:
     """A network with what has to be known to feed it.
@@ -44,6 +47,7 @@ class TorchModel:
         device: Where the network is.
         settings: What the model's config_sentence_transformers.json has, also what is not used.
         used_parameters: The parameters that reach the vector, by name.
+        warnings: What was logged of the model as it was loaded, without its name.
         version: How often the weights were changed in place.
 
     Raises:
@@ -64,6 +68,7 @@ class TorchModel:
         self.spec = spec
         self.device = device
         self.settings = settings
+        self.warnings: tuple[str, ...] = ()
         self.version = 0
         self.used_parameters = self._find_used_parameters()
         network.to(device)
@@ -165,20 +170,27 @@ def load_torch_model(
 def _read_model(
     options: LoadOptions, folder: Path, device: torch.device, *, trust_remote_code: bool
 ) -> TorchModel:
+    warnings: list[str] = []
+
+    def warn(message: str) -> None:
+        warnings.append(message)
+        logger.warning("%s %s", options.model, message)
+
     declared = read_model_folder(folder)
-    transformer = load_transformer(declared.transformer, trust_remote_code=trust_remote_code)
+    transformer = load_transformer(declared.transformer, warn, trust_remote_code=trust_remote_code)
     if declared.lower_case:
         lower_casing(transformer.tokenizer)
-    pooling = choose_pooling(options, declared, transformer)
+    pooling = choose_pooling(options, declared, transformer, warn)
     network = Network(transformer, pooling, choose_postprocessors(options, declared))
     prompts = options.prompts
     if prompts is None:
-        prompts = prompts_of_model(options.model, declared.declared)
+        prompts = prompts_of_model(options.model, declared.declared, warn)
     spec = _spec_of(transformer, network, options, prompts)
-    limit = choose_limit(options, declared, transformer, spec.tokenizer)
+    limit = choose_limit(options, declared, transformer, spec.tokenizer, warn)
     spec = replace(spec, max_tokens=limit)
     model = TorchModel(transformer, network, spec, device=device, settings=declared.settings)
-    check_similarity(options, declared.declared, normalizes=spec.normalizes)
+    check_similarity(options, declared.declared, warn, normalizes=spec.normalizes)
+    model.warnings = tuple(warnings)
     return model
 
 

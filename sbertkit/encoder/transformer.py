@@ -1,7 +1,6 @@
 """The pretrained encoder below the pooling: loading its weights safely and knowing its limits."""
 
 import inspect
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
 from sbertkit.encoder.layout import read_object
+from sbertkit.encoder.prompts import Warn
 from sbertkit.encoder.weights import built_within, weight_sizes
 from sbertkit.errors import InputError
 from sbertkit.files import DOCUMENT_BYTES
-
-logger = logging.getLogger(__name__)
 
 _ENCODER_CLASSES = {
     "clip": "CLIPTextModel",
@@ -104,7 +102,7 @@ class Transformer:
         return self.position_limit is None and self.tokenizer.padding_side == "left"
 
 
-def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transformer:
+def load_transformer(folder: Path, warn: Warn, *, trust_remote_code: bool = False) -> Transformer:
     """The encoder and tokenizer of a Hugging Face folder, from safetensors alone.
 
     Raises:
@@ -130,7 +128,7 @@ def load_transformer(folder: Path, *, trust_remote_code: bool = False) -> Transf
                 # The config may name code on the hub, which would be downloaded and run.
                 attn_implementation=None,
                 experts_implementation=None,
-                **_full_attention(config, folder),
+                **_full_attention(config, warn),
             )
     _check_tokenizer(tokenizer, folder)
     _check_token_ids(tokenizer, model, folder)
@@ -197,7 +195,7 @@ def _model_class(config: Any) -> Any:
     return getattr(transformers, _ENCODER_CLASSES.get(config.model_type, "AutoModel"))
 
 
-def _full_attention(config: Any, folder: Path) -> dict[str, str]:
+def _full_attention(config: Any, warn: Warn) -> dict[str, str]:
     """The setting for full attention where the config asks for random blocks.
 
     A vector would depend on the texts beside and before it: the library gives up the blocks for
@@ -206,10 +204,9 @@ def _full_attention(config: Any, folder: Path) -> dict[str, str]:
     """
     if getattr(config, "attention_type", None) != "block_sparse":
         return {}
-    logger.warning(
-        "%s has block-sparse attention, with which a vector depends on its batch: using full "
-        "attention, whose memory grows with the square of max_tokens (--max-tokens)",
-        folder,
+    warn(
+        "has block-sparse attention, with which a vector depends on its batch: using full "
+        "attention, whose memory grows with the square of max_tokens (--max-tokens)"
     )
     return {"attention_type": "original_full"}
 

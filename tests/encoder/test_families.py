@@ -150,7 +150,7 @@ def test_attention_in_random_blocks_becomes_full_and_that_is_logged_once(
     assert tiny_models.POSITIONS > 7 * tiny_families.BLOCK
     folder = tiny_folder("big_bird")
     encoder = Encoder.load(folder, pooling="mean", normalize=False)
-    assert [record.name for record in caplog.records] == ["sbertkit.encoder.transformer"]
+    assert [record.name for record in caplog.records] == ["sbertkit.encoder.torch_model"]
     assert "using full attention" in caplog.text
     caplog.clear()
     first = encoder.encode(long)

@@ -1,6 +1,5 @@
 """Which prompts a model gets: declared ones, known ones, none."""
 
-import logging
 from typing import Any
 
 import pytest
@@ -38,11 +37,8 @@ from sbertkit.errors import InputError, InputTypeError
         ({"prompts": {"document": "", "passage": "p: "}}, Prompts()),
     ],
 )
-def test_declared_prompts_are_taken(
-    config: dict[str, Any], expected: Prompts, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert prompts_of_model("some/model", Declared(**config)) == expected
-    assert caplog.records == []
+def test_declared_prompts_are_taken(config: dict[str, Any], expected: Prompts) -> None:
+    assert prompts_of_model("some/model", Declared(**config), pytest.fail) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,27 +55,24 @@ def test_declared_prompts_are_taken(
     ],
 )
 def test_well_known_models_get_their_prompts_and_it_is_said_once(
-    name: str, expected: Prompts, caplog: pytest.LogCaptureFixture
+    name: str, expected: Prompts
 ) -> None:
-    assert prompts_of_model(name, Declared()) == expected
-    assert len(caplog.records) == 1
-    assert "pass prompts={} for none" in caplog.text
+    warnings: list[str] = []
+    assert prompts_of_model(name, Declared(), warnings.append) == expected
+    (warning,) = warnings
+    assert "pass prompts={} for none" in warning
 
 
 @pytest.mark.parametrize(
     "name", ["bge-m3", "e5", "my-e5-small-v2-finetuned", "e5-mistral-7b-instruct", "me5-small"]
 )
-def test_other_names_get_none(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert prompts_of_model(name, Declared()) == Prompts()
-    assert caplog.records == []
+def test_other_names_get_none(name: str) -> None:
+    assert prompts_of_model(name, Declared(), pytest.fail) == Prompts()
 
 
-def test_a_well_known_model_that_declares_empty_prompts_keeps_them_empty(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.WARNING)
-    assert prompts_of_model("e5-small", Declared({"query": "", "document": ""})) == Prompts()
-    assert caplog.records == []
+def test_a_well_known_model_that_declares_empty_prompts_keeps_them_empty() -> None:
+    declared = Declared({"query": "", "document": ""})
+    assert prompts_of_model("e5-small", declared, pytest.fail) == Prompts()
 
 
 @pytest.mark.parametrize("prompts", [{"query": "q: "}, {}, None])
@@ -87,7 +80,7 @@ def test_a_default_prompt_that_is_not_declared_is_refused(prompts: Any) -> None:
     with pytest.raises(
         InputError, match=r"m: config_sentence_transformers\.json names the default"
     ):
-        prompts_of_model("m", Declared(prompts, "absent"))
+        prompts_of_model("m", Declared(prompts, "absent"), pytest.fail)
 
 
 def test_a_caller_gives_one_prompt_or_both_or_none() -> None:

@@ -188,7 +188,7 @@ def test_code_of_the_model_is_not_run_unasked(tiny_copy: Callable[..., Path]) ->
 def test_what_a_model_takes_and_how_it_is_padded(
     tiny_folder: Callable[[str], Path], architecture: str, takes_token_types: bool, left: bool
 ) -> None:
-    transformer = load_transformer(tiny_folder(architecture))
+    transformer = load_transformer(tiny_folder(architecture), pytest.fail)
     assert (transformer.takes_token_types, transformer.pads_left) == (takes_token_types, left)
     assert (transformer.layer_count, transformer.hidden_size) == (2, tiny_models.HIDDEN)
 
@@ -197,9 +197,9 @@ def test_the_librarys_own_verbosity_is_as_before(tiny_bert: Path) -> None:
     from transformers.utils import logging
 
     before = (logging.get_verbosity(), logging.is_progress_bar_enabled())
-    load_transformer(tiny_bert)
+    load_transformer(tiny_bert, pytest.fail)
     with pytest.raises(InputError):
-        load_transformer(tiny_bert.parent)
+        load_transformer(tiny_bert.parent, pytest.fail)
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
@@ -208,5 +208,5 @@ def test_a_config_with_old_names_of_the_precision_is_read(tiny_copy: Callable[..
     config: dict[str, Any] = json.loads((folder / "config.json").read_text())
     config.pop("dtype", None)
     tiny_models.write_json(folder / "config.json", {**config, "torch_dtype": "float16"})
-    model = load_transformer(folder).model
+    model = load_transformer(folder, pytest.fail).model
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
