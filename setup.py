@@ -22,6 +22,7 @@ setup(
     packages=find_packages(include=["sbertkit", "sbertkit.*"]),
     package_data={
         "sbertkit": ["py.typed", "__init__.pyi"],
+        "sbertkit.evaluation": ["__init__.pyi"],
         "sbertkit.data": ["wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
         "sbertkit.evaluation.report": ["templates/*"],
