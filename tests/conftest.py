@@ -34,6 +34,13 @@ def user_cache_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(autouse=True)
+def unknown_models(user_cache_home: None) -> None:
+    """Lets every test load its models themselves, whatever tests before it have exported."""
+    del user_cache_home
+    shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]) / "sbertkit" / "models", ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     """Gives the plain folder of an architecture of `tiny_models`, to be left as it is."""

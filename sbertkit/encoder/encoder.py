@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from sbertkit.data.sampling import Texts
+    from sbertkit.encoder.cached_runtime import CachedRuntime
     from sbertkit.encoder.exports.exported import ExportedRuntime
     from sbertkit.encoder.pooling import Pooling
     from sbertkit.encoder.torch_model import TorchModel
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class Encoder:
     """A sentence encoder; made by `Encoder.load`."""
 
-    def __init__(self, runtime: "TorchRuntime | ExportedRuntime") -> None:
+    def __init__(self, runtime: "TorchRuntime | ExportedRuntime | CachedRuntime") -> None:
         self._runtime = runtime
 
     @classmethod
@@ -63,8 +64,8 @@ class Encoder:
             max_tokens: Tokens a text may have, special tokens and prompt counted.
             prompts: Texts put before, under the keys ``query`` and ``document``.
             backend: ``torch``; ``onnx`` or ``openvino``, which run an export on the CPU; or
-                ``auto``: on the CPU an export for a job that is long enough to make one first, or
-                to read one that was made before, else torch.
+                ``auto``: on the CPU the export that is in the user's cache, if any, found without
+                loading torch; one that is made first for a long job; else torch.
             precision: ``fp32``, exact; ``bf16``; ``fp16`` on a GPU; ``int8`` on a CPU; or
                 ``auto``, the fastest of these whose cosine to fp32 is at least 0.9995 on every
                 probe text.
@@ -88,9 +89,9 @@ class Encoder:
         )
         if is_export_folder(Path(options.model)):
             return cls.load_export(options)
-        from sbertkit.encoder.torch_runtime import load_torch_runtime
+        from sbertkit.encoder.cached_runtime import load_runtime
 
-        return cls(load_torch_runtime(options, trust_remote_code=trust_remote_code))
+        return cls(load_runtime(options, trust_remote_code=trust_remote_code))
 
     @classmethod
     def load_export(cls, options: LoadOptions, *, hashed: bool = False) -> "Encoder":
@@ -314,17 +315,21 @@ class Encoder:
 
         return export_model(model, folder, precision=precision, calibrate=calibrate)
 
-    def export_folder(self) -> Path:
+    def export_folder(self, precision: str = "fp32") -> Path:
         """A folder with this encoder's export, not to be changed; made where there is none yet.
 
-        It is kept in the user's cache, in float32; that of an exported encoder is its own.
+        It is kept in the user's cache, where later processes find it by the hashes of the model's
+        files and need not load torch; that of an exported encoder is its own.
+
+        Args:
+            precision: ``fp32``, or ``int8``, for which ranges are taken from a few texts.
 
         Raises:
             InputError: The encoder cannot be exported.
             MissingDependency: onnxruntime or onnx is missing.
             StorageError: The cache folder cannot be written.
         """
-        return self._runtime.export_folder()
+        return self._runtime.export_folder(precision)
 
     def variant(self, pooling: "Pooling", postprocessors: "Sequence[nn.Module]") -> "Encoder":
         """An encoder of the same weights and tokenizer with another pooling and post-processing.

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sbertkit.encoder.library_errors import library_errors
+from sbertkit.encoder.model_files import MODULES_FILE, Module
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.postprocessors import POSTPROCESSORS, build_postprocessor
 from sbertkit.encoder.prompts import Declared
@@ -27,14 +28,6 @@ _TRANSFORMER_CONFIGS = (
 )
 _POOLING_FLAGS = {kind.st_flag: kind.st_name for kind in POOLINGS.values()}
 _DEFAULT_LAYER_START = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Module:
-    """An entry of modules.json."""
-
-    type: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ def read_model_folder(folder: Path) -> ModelFolder:
     Raises:
         InputError: A module that is not supported, a broken or missing file.
     """
-    modules_file = folder / "modules.json"
+    modules_file = folder / MODULES_FILE
     if not modules_file.is_file():
         return ModelFolder(folder)
     model = ModelFolder(folder, declares_modules=True)
@@ -98,7 +91,7 @@ def read_model_folder(folder: Path) -> ModelFolder:
     if settings_file.is_file():
         model.settings = read_object(settings_file)
         model.declared = as_record(model.settings, Declared, settings_file)
-    modules = _read(modules_file, list[_Module])
+    modules = _read(modules_file, list[Module])
     if not modules:
         raise InputError(f"{modules_file}: expected a list of modules, found an empty one")
     for position, module in enumerate(modules):
@@ -120,7 +113,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return _read(path, dict[str, Any])
 
 
-def _read_module(model: ModelFolder, folder: Path, module: _Module, position: int) -> None:
+def _read_module(model: ModelFolder, folder: Path, module: Module, position: int) -> None:
     """Adds one entry of modules.json to what is known of the model."""
     name = module.type.rsplit(".", 1)[-1]
     # The first module is the encoder, and no other is.

@@ -6,9 +6,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from sbertkit.encoder.file_hashes import file_sha256
 from sbertkit.errors import InputError
 from sbertkit.hub import HubError, snapshot
-from sbertkit.storage import sha256_file
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def _bundled_folder() -> Path | None:
         return None
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
-    found = sha256_file(weights) if weights.is_file() else "no file"
+    found = file_sha256(weights) if weights.is_file() else "no file"
     if found != _BUNDLED_SHA256:
         raise InputError(
             f"{weights} is not the published file: expected SHA-256 "

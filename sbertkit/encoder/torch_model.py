@@ -91,6 +91,10 @@ class TorchModel:
     @cached_property
     def fingerprint(self) -> str:
         """See `Encoder.fingerprint`."""
+        return self.compute_fingerprint()
+
+    def compute_fingerprint(self) -> str:
+        """The fingerprint of the weights as they are, be it that they were changed in silence."""
         spec = self.spec
         # These keys are hashed as well: another name would be another fingerprint.
         settings: dict[str, Any] = {
@@ -159,10 +163,22 @@ class TorchModel:
 
 
 def load_torch_model(
-    options: LoadOptions, device: torch.device, *, trust_remote_code: bool = False
+    options: LoadOptions,
+    device: torch.device,
+    folder: Path | None = None,
+    *,
+    trust_remote_code: bool = False,
 ) -> TorchModel:
-    """The network of a model folder or hub name; see `Encoder.load`."""
-    folder = resolve_model(options.model, options.revision)
+    """The network of a model folder or hub name; see `Encoder.load`.
+
+    Args:
+        options: What is asked for.
+        device: Where to.
+        folder: That of the model where it is known; else its name is resolved.
+        trust_remote_code: Run Python code that comes with the model.
+    """
+    if folder is None:
+        folder = resolve_model(options.model, options.revision)
     with library_errors(f"the model in {folder} cannot be loaded"):
         return _read_model(options, folder, device, trust_remote_code=trust_remote_code)
 

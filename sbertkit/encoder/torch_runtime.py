@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,22 @@ from sbertkit.encoder.backends.libraries import backends_for
 from sbertkit.encoder.backends.torch import choose_device
 from sbertkit.encoder.exports.auto_precision import choose_precision
 from sbertkit.encoder.exports.cache import cached_backend, cached_folder, is_cached
-from sbertkit.encoder.exports.probes import FEW_PROBES, check_equal, probe_vectors
+from sbertkit.encoder.exports.known import (
+    KnownModel,
+    ModelSource,
+    as_rows,
+    export_files,
+    export_precision,
+    keep_known,
+)
+from sbertkit.encoder.exports.places import export_place
+from sbertkit.encoder.exports.probes import (
+    FEW_PROBES,
+    OPENING_PROBES,
+    check_equal,
+    probe_vectors,
+)
+from sbertkit.encoder.model_files import files_sha256
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.torch_model import TorchModel, load_torch_model
@@ -21,14 +37,24 @@ logger = logging.getLogger(__name__)
 EXPORT_FROM = 10_000
 """Texts from which making an export first is faster than torch; it takes some seconds."""
 CACHED_FROM = 1_000
-"""Texts from which an export made before is faster; to read it takes part of a second."""
+"""Texts from which an export made before is faster where nothing is gained for the next time."""
 
 
 class TorchRuntime:
-    """Chooses the backend for each job of a model."""
+    """Chooses the backend for each job of a model.
 
-    def __init__(self, model: TorchModel) -> None:
+    Args:
+        model: The model.
+        source: The folder that it was just loaded from, so that its export is found the next time
+            without loading it; ``None`` for a model that is not to be found so.
+    """
+
+    def __init__(self, model: TorchModel, source: ModelSource | None = None) -> None:
         self.model = model
+        self._source = source
+        self._noted: set[str] = set()
+        # Before anybody can change its weights.
+        self._loaded = None if source is None else (model.spec.options, model.fingerprint)
         self._options = model.spec.options
         self._precision = self._options.precision
         self._export_allowed = self._options.backend != "torch"
@@ -71,10 +97,12 @@ class TorchRuntime:
         """Sets the token limit; see `TorchModel.set_max_tokens`."""
         self.model.set_max_tokens(limit)
 
-    def export_folder(self) -> Path:
+    def export_folder(self, precision: str = "fp32") -> Path:
         """See `Encoder.export_folder`."""
         with self._choosing:
-            return cached_folder(self.model, "fp32")
+            folder = cached_folder(self.model, precision)
+            self._keep_known(precision)
+            return folder
 
     def backend(self, texts: int) -> Backend:
         """The backend for a job of at least so many texts.
@@ -111,7 +139,7 @@ class TorchRuntime:
         if (
             not self._export_allowed
             or self.device != "cpu"
-            or texts < min(CACHED_FROM, EXPORT_FROM)
+            or texts < min(EXPORT_FROM, CACHED_FROM if self._source is None else 1)
         ):
             return False
         if not backends_for(self.precision, "auto"):
@@ -134,6 +162,7 @@ class TorchRuntime:
                     expected = probe_vectors(self.spec, self.model.backend(), FEW_PROBES)
                     found = probe_vectors(self.spec, backend, FEW_PROBES)
                     check_equal(expected, found, self.precision, self._options.model)
+                self._keep_known(export_precision(self.precision))
                 return backend
             except (InputError, MissingDependency, StorageError) as error:
                 if self._needs_export() and name == names[-1]:
@@ -142,12 +171,34 @@ class TorchRuntime:
         self._export_allowed = False
         return None
 
+    def _keep_known(self, precision: str) -> None:
+        """Notes that the model has an export, if it is still the one that its files hold."""
+        model, source = self.model, self._source
+        if source is None or precision in self._noted:
+            return
+        self._noted.add(precision)
+        if self._loaded != (model.spec.options, model.compute_fingerprint()):
+            return
+        folder = export_place(model.fingerprint, precision)
+        with suppress(OSError, InputError):  # torch will be loaded the next time, too
+            if folder is None or files_sha256(source.folder, remembered=False) != source.sha256:
+                return
+            vectors = probe_vectors(model.spec, model.backend(), OPENING_PROBES)
+            known = KnownModel(
+                model.fingerprint, export_files(folder), as_rows(vectors), model.warnings
+            )
+            keep_known(self._options, source, precision, known)
 
-def load_torch_runtime(options: LoadOptions, *, trust_remote_code: bool = False) -> TorchRuntime:
-    """The runtime of a model folder or hub name; see `Encoder.load`."""
+
+def load_torch_runtime(
+    options: LoadOptions, source: ModelSource | None = None, *, trust_remote_code: bool = False
+) -> TorchRuntime:
+    """The runtime of a model folder or hub name; see `Encoder.load` and `TorchRuntime`."""
     device = choose_device(options.device)
     _check_device(options, device.type)
-    return TorchRuntime(load_torch_model(options, device, trust_remote_code=trust_remote_code))
+    folder = None if source is None else source.folder
+    model = load_torch_model(options, device, folder, trust_remote_code=trust_remote_code)
+    return TorchRuntime(model, source)
 
 
 def _check_device(options: LoadOptions, device: str) -> None:

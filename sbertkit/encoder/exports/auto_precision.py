@@ -15,7 +15,8 @@ import msgspec
 
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.libraries import backends_for
-from sbertkit.encoder.exports.cache import cache_key, cached_backend
+from sbertkit.encoder.exports.cache import cached_backend
+from sbertkit.encoder.exports.places import cache_key
 from sbertkit.encoder.exports.probes import PROBES, min_cosine, probe_vectors
 from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.errors import InputError, SbertkitError, StorageError
@@ -102,7 +103,7 @@ def _timed(work: Callable[[], object]) -> float:
 def _cache_path(model: TorchModel) -> Path | None:
     machine = [platform.node(), platform.machine(), model.device.type, os.cpu_count()]
     folder = cache_folder("precisions")
-    return None if folder is None else folder / f"{cache_key(model, *machine)}.json"
+    return None if folder is None else folder / f"{cache_key(model.fingerprint, *machine)}.json"
 
 
 def _keep(found: _Found, path: Path) -> None:

@@ -1,15 +1,12 @@
 """Exports kept in the user's cache, so that each is made once per machine."""
 
 import atexit
-import hashlib
-import json
 import logging
 import os
 import shutil
 import tempfile
 import weakref
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sbertkit.encoder.backends.base import Backend
@@ -17,17 +14,16 @@ from sbertkit.encoder.backends.libraries import import_library, open_backend
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.exports.exporting import write_export
 from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest
+from sbertkit.encoder.exports.places import export_place, is_untouched
 from sbertkit.encoder.exports.probes import FEW_PROBES, MIN_COSINE, min_cosine, probe_vectors
 from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.errors import InputError, StorageError
 from sbertkit.storage import staged_folder, storage_errors
-from sbertkit.user_cache import cache_folder, is_own, is_private, without_cache
+from sbertkit.user_cache import is_own, without_cache
 
 logger = logging.getLogger(__name__)
 _compared: "weakref.WeakKeyDictionary[TorchModel, set[Path]]" = weakref.WeakKeyDictionary()
 """The exports that gave a model's vectors in this process; to find out takes about a second."""
-
-_LIBRARIES = ("sbertkit", "torch", "transformers", "onnxruntime")
 
 
 def cached_backend(model: TorchModel, precision: str, name: str = "onnx") -> Backend:
@@ -38,8 +34,8 @@ def cached_backend(model: TorchModel, precision: str, name: str = "onnx") -> Bac
 
 def is_cached(model: TorchModel, precision: str) -> bool:
     """Whether a model's export seems to be in the cache."""
-    folder = cache_folder("exports")
-    return folder is not None and (folder / cache_key(model, precision)).is_dir()
+    place = export_place(model.fingerprint, precision)
+    return place is not None and place.is_dir()
 
 
 def cached_folder(model: TorchModel, precision: str) -> Path:
@@ -56,28 +52,13 @@ def cached_folder(model: TorchModel, precision: str) -> Path:
         StorageError: It can be written neither to the cache nor to a temporary folder.
     """
     import_library("onnx")
-    key = cache_key(model, precision)
-    kept = cache_folder("exports")
-    if kept is not None and _is_kept(model, precision, kept / key):
-        return kept / key
-    folder = _temporary_folder() / key
+    place = export_place(model.fingerprint, precision)
+    if place is not None and _is_kept(model, precision, place):
+        return place
+    folder = _temporary_folder() / f"{model.fingerprint}-{precision}"
     if not folder.exists():
         _make(model, precision, folder)
     return folder
-
-
-def cache_key(model: TorchModel, *parts: object) -> str:
-    """A name that the model, these parts and the versions of the libraries decide."""
-    versions = {name: _version(name) for name in _LIBRARIES}
-    content = json.dumps([model.fingerprint, *parts, versions], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _is_kept(model: TorchModel, precision: str, folder: Path) -> bool:
@@ -117,8 +98,8 @@ def _is_found(model: TorchModel, precision: str, folder: Path) -> bool:
 
 def _fault(model: TorchModel, precision: str, folder: Path) -> str | None:
     """Why an export in the cache does not count, if it does not."""
-    if not all(is_private(place) for place in (folder, *folder.iterdir())):
-        return "may have been written by others"
+    if not is_untouched(folder):
+        return "may have been written by others, or not whole"
     try:
         manifest = read_manifest(folder)
         if (manifest.fingerprint, manifest.precision) != (model.fingerprint, precision):

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.libraries import backends_for, open_backend
 from sbertkit.encoder.batching import BatchCollator
@@ -16,7 +17,7 @@ from sbertkit.encoder.exports.manifest import (
     ExportManifest,
     read_manifest,
 )
-from sbertkit.encoder.exports.probes import PROBES, probe_vectors
+from sbertkit.encoder.exports.probes import OPENING_PROBES, check_equal, probe_vectors
 from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts
@@ -36,6 +37,7 @@ class ExportedRuntime:
         spec: Tokenizer, prompts and limits.
         precision: What it computes in.
         fingerprint: That of the encoder that was exported.
+        export_precision: What its ONNX model is in.
         device: Always the CPU.
     """
 
@@ -44,6 +46,7 @@ class ExportedRuntime:
     def __init__(self, manifest: ExportManifest, folder: Path, spec: EncoderSpec) -> None:
         self.spec = spec
         self.fingerprint = manifest.fingerprint
+        self.export_precision = manifest.precision
         self._folder = folder
         self.precision = "bf16" if spec.options.precision == "bf16" else manifest.precision
         name = spec.options.backend
@@ -79,27 +82,36 @@ class ExportedRuntime:
             )
         self.spec = self.spec.with_limit(limit)
 
-    def export_folder(self) -> Path:
+    def export_folder(self, precision: str = "fp32") -> Path:  # noqa: ARG002  # as above
         """Its own."""
         return self._folder
 
-    def backend(self, texts: int) -> Backend:  # noqa: ARG002  # as `TorchRuntime` has it
+    def backend(self, texts: int) -> Backend:  # noqa: ARG002  # as above
         """That of the ONNX model."""
         return self._backend
 
 
-def load_exported_runtime(options: LoadOptions, *, hashed: bool = False) -> ExportedRuntime:
-    """The runtime of an exported folder, which has encoded two texts; see `Encoder.load`.
+def load_exported_runtime(
+    options: LoadOptions,
+    folder: Path | None = None,
+    *,
+    hashed: bool = False,
+    expected: Vectors | None = None,
+) -> ExportedRuntime:
+    """The runtime of an exported folder, which has encoded `OPENING_PROBES`; see `Encoder.load`.
 
     Args:
-        options: The model is the folder.
+        options: What is asked for.
+        folder: The folder; by default, the model.
         hashed: See `read_manifest`.
+        expected: The vectors of these texts by torch in float32, (n, dim), to compare.
 
     Raises:
-        InputError: The folder is damaged, or asked to be something else than was exported.
+        InputError: The folder is damaged, or asked to be something else than was exported, or gives
+            other vectors.
         MissingDependency: The library that is to run it is missing.
     """
-    folder = Path(options.model)
+    folder = folder or Path(options.model)
     manifest = read_manifest(folder, hashed=hashed)
     _check_asked(options, manifest)
     with _consistent(folder):
@@ -122,7 +134,9 @@ def load_exported_runtime(options: LoadOptions, *, hashed: bool = False) -> Expo
             dim=manifest.dim,
         )
         runtime = ExportedRuntime(manifest, folder, spec)
-        probe_vectors(spec, runtime.backend(2), PROBES[1:3])
+        found = probe_vectors(spec, runtime.backend(2), OPENING_PROBES)
+        if expected is not None:
+            check_equal(expected, found, runtime.precision, options.model)
     return runtime
 
 

@@ -42,6 +42,9 @@ PROBES: tuple[str, ...] = (
 FEW_PROBES = PROBES[:2]
 """Enough to tell one encoder from another, or a runtime that computes something else."""
 
+OPENING_PROBES = PROBES[1:3]
+"""Short ones, which an export encodes whenever it is opened."""
+
 
 MAX_DIFFERENCE = 1e-4
 """To torch in float32, relative to the largest component."""
@@ -66,6 +69,8 @@ def check_equal(expected: Vectors, found: Vectors, precision: str, model: str) -
     Raises:
         InputError: They differ by more than the precision explains.
     """
+    if expected.shape != found.shape:
+        raise InputError(f"the export of {model} gives vectors of another size than the model")
     if precision == "fp32":
         difference = float(np.abs(expected - found).max() / np.abs(expected).max())
         equal = difference <= MAX_DIFFERENCE
