@@ -1,5 +1,9 @@
 """``export``."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from sbertkit.cli.files import set_or_path
@@ -7,7 +11,11 @@ from sbertkit.cli.options import trust_option
 from sbertkit.cli.output import print_facts
 from sbertkit.encoder.backends import EXPORT_PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
+from sbertkit.errors import InputError, StorageError
 from sbertkit.formatting import percent
+
+if TYPE_CHECKING:
+    from sbertkit.encoder.exports.manifest import ExportManifest
 
 
 @click.command()
@@ -15,9 +23,9 @@ from sbertkit.formatting import percent
 @click.option(
     "-o",
     "--output",
-    required=True,
     metavar="DIR",
-    help="A new or empty folder, or an earlier export, which is replaced.",
+    help="A new or empty folder, or an earlier export, which is replaced.  [default: the user's "
+    "cache, where every command finds it]",
 )
 @click.option(
     "--precision",
@@ -42,7 +50,7 @@ from sbertkit.formatting import percent
 @trust_option
 def export(
     model: str,
-    output: str,
+    output: str | None,
     precision: str,
     pooling: str | None,
     max_tokens: int | None,
@@ -53,32 +61,35 @@ def export(
     """Write MODEL as one ONNX file, from token ids to the vector.
 
     Pooling, post-processing and normalization are inside. The export is compared with the model
-    before it is written; it is loaded like any model, without torch.
+    before it is written; it is loaded like any model, without torch. Without -o it goes into the
+    user's cache: commands that are then given MODEL, with the same --pooling and --max-tokens, take
+    the export and load no torch.
 
     \b
     Example:
+      sbertkit export all-MiniLM-L6-v2
       sbertkit export all-MiniLM-L6-v2 -o models/exported
       sbertkit export all-MiniLM-L6-v2 -o models/int8 --precision int8 --calibrate corpus.txt
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
 
+    options: dict[str, Any] = {"pooling": pooling, "max_tokens": max_tokens, "device": "cpu"}
+    if output is None:
+        given = {
+            "--pairs": pairs,
+            "--calibrate": calibrate,
+            "--trust-remote-code": trust_remote_code,
+        }
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name} needs -o DIR")
+        _export_to_cache(model, precision, options)
+        return
     judged = None if pairs is None else read_sts(set_or_path(pairs))
-    encoder = Encoder.load(
-        model,
-        pooling=pooling,
-        max_tokens=max_tokens,
-        backend="torch",
-        device="cpu",
-        trust_remote_code=trust_remote_code,
-    )
+    encoder = Encoder.load(model, backend="torch", trust_remote_code=trust_remote_code, **options)
     manifest = encoder.export(output, precision=precision, calibrate=calibrate)
-    facts: list[tuple[str, object]] = [
-        ("model", model),
-        ("written", output),
-        ("precision", precision),
-        ("lowest cosine to the model", f"{manifest.min_cosine:.5f}"),
-    ]
+    facts = _facts(model, output, manifest)
     if judged is not None:
         from sbertkit.evaluation import evaluate_sts
 
@@ -86,3 +97,27 @@ def export(
         after = evaluate_sts(Encoder.load(output), judged).spearman
         facts.append(("Spearman of the pairs", f"{percent(before)} -> {percent(after)}"))
     print_facts(facts)
+
+
+def _export_to_cache(model: str, precision: str, options: Mapping[str, Any]) -> None:
+    """Makes the export in the user's cache, unless it is there."""
+    from sbertkit.encoder import Encoder
+    from sbertkit.encoder.exports.manifest import is_export_folder, read_manifest
+    from sbertkit.encoder.exports.places import export_place
+
+    if is_export_folder(Path(model)):
+        raise InputError(f"{model} is an export already; pass the model that it was made from")
+    encoder = Encoder.load(model, precision=precision, **options)
+    folder = encoder.export_folder(precision)
+    if folder != export_place(encoder.fingerprint, precision):
+        raise StorageError("the export cannot be kept in the user's cache; choose a folder with -o")
+    print_facts(_facts(model, str(folder), read_manifest(folder)))
+
+
+def _facts(model: str, folder: str, manifest: "ExportManifest") -> list[tuple[str, object]]:
+    return [
+        ("model", model),
+        ("written", folder),
+        ("precision", manifest.precision),
+        ("lowest cosine to the model", f"{manifest.min_cosine:.5f}"),
+    ]

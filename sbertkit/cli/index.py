@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
 
 
+_LARGE_SHARE = 10
+"""How many times the size of an index its encoder has before that is pointed out."""
+
+
 @click.command()
 @click.argument("corpus")
 @click.option("-o", "--output", metavar="DIR", help="By default, indexes/<name of the corpus>.")
@@ -121,6 +125,12 @@ def index(
     print_line(
         f"{facts.documents:,} documents in {path} ({facts.kind}, {facts.dim} dimensions, {size})"
     )
+    rest = facts.bytes - facts.encoder_bytes
+    if with_encoder is None and facts.encoder_bytes > _LARGE_SHARE * rest and not quiet:
+        say(
+            "most of it is the encoder: --without-encoder leaves it out, and searches on this "
+            "machine find it in the user's cache"
+        )
 
 
 def _update(

@@ -10,7 +10,7 @@ from sbertkit.data import ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index.kinds import check_kind, choose_kind
-from sbertkit.retrieval.bundled_encoder import bundle_encoder
+from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.imported_vectors import (
@@ -113,6 +113,8 @@ class IndexBuild:
         if self.with_encoder is not False:  # first, since it may be refused
             required = self.with_encoder is True
             exported = bundle_encoder(encoder, workspace.root, folder.name, required=required)
+        elif encoder.device == "cpu":
+            fill_cache(encoder)
         vectors = self._vectors(reader, encoder)
         manifest = Manifest(
             generation=workspace.generation,

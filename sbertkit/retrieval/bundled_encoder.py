@@ -47,6 +47,14 @@ def bundle_encoder(
     return ExportEntry(name, tuple(SealedFile.of(root, file) for file in sorted(folder.iterdir())))
 
 
+def fill_cache(encoder: Encoder) -> None:
+    """Puts the export of an encoder into the user's cache, so that a search finds it there."""
+    try:
+        encoder.export_folder()
+    except (InputError, MissingDependency, StorageError) as error:
+        logger.info("the encoder was not exported: %s", error)
+
+
 def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
     """The bundled encoder of an index, whose files have been checked; ``None`` if it has none.
 

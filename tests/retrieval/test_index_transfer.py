@@ -17,7 +17,7 @@ from index_cases import KINDS, assert_alike, contents, documents
 from sbertkit import BuildOptions, Document, Encoder, SearchIndex, encode_corpus
 from sbertkit.encoder import encoding
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
-from sbertkit.retrieval import merge_policy
+from sbertkit.retrieval import build, merge_policy
 
 CORPUS = [
     Document(one, text, {"number": number} if number % 2 else {})
@@ -42,6 +42,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return clean(self, text, row, account)  # type: ignore[arg-type]
 
     monkeypatch.setattr(encoding.EncodingRun, "_clean", noting)
+    monkeypatch.setattr(build, "fill_cache", lambda _: None)  # it encodes texts of its own
     return texts
 
 
