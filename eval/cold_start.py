@@ -8,11 +8,11 @@ and texts, and searches.
 
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from processes import Command
 from recording import alternate, arguments_of, median_ratio, record
 
 from sbertkit import Encoder, SearchIndex
@@ -21,7 +21,7 @@ from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
 
 SOURCES = [
     *("sbertkit/encoder", "sbertkit/index", "sbertkit/retrieval"),
-    *("sbertkit/cli/app.py", "sbertkit/cli/search.py", "eval/cold_start.py"),
+    *("sbertkit/cli/app.py", "sbertkit/cli/search.py", "eval/cold_start.py", "eval/processes.py"),
 ]
 QUERY = "fear of being trapped in a small closed room"
 PEER = """
@@ -37,41 +37,6 @@ scores, rows = index.search(vector, 10)
 for score, row in zip(scores[0], rows[0]):
     print(f"{score:.4f} {texts[row]}")
 """
-
-
-RUNNER = """
-import json, os, subprocess, sys, time
-
-started = time.perf_counter()
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-output = process.stdout.read().decode()
-_, status, usage = os.wait4(process.pid, 0)
-seconds = time.perf_counter() - started
-print(json.dumps([seconds, usage.ru_maxrss, os.waitstatus_to_exitcode(status), output]))
-"""
-"""Run in a small process, since the peak memory of a child includes its parent's at the start."""
-
-
-class Command:
-    """A command that is timed from its start to its end.
-
-    Args:
-        arguments: The command.
-    """
-
-    def __init__(self, *arguments: str) -> None:
-        self._arguments = [sys.executable, "-S", "-c", RUNNER, *arguments]
-        self.kilobytes: list[int] = []
-        self.output = ""
-
-    def seconds(self) -> float:
-        """Runs it once."""
-        done = subprocess.run(self._arguments, stdout=subprocess.PIPE, text=True, check=True)
-        seconds, kilobytes, status, self.output = json.loads(done.stdout)
-        if status != 0:
-            raise SystemExit(f"{self._arguments[4:8]} failed with {status}")
-        self.kilobytes.append(kilobytes)
-        return float(seconds)
 
 
 def write_peer_index(index: SearchIndex, folder: Path) -> None:

@@ -138,6 +138,27 @@ def cold_start_table(figures: Figures) -> str:
     return table(figures["ways"].items(), columns)
 
 
+def shell_encode_table(entries: Figures) -> str:
+    """Lines to vectors in whole processes."""
+    rows = [
+        (f"{one['lines']:,}", one["threads"], name, way)
+        for one in entries.values()
+        for name, way in one.items()
+        if isinstance(way, dict)
+    ]
+    columns: Columns = {
+        "lines": lambda row: row[0],
+        "threads": lambda row: row[1],
+        "command": lambda row: row[2],
+        "seconds": lambda row: number(row[3]["seconds"]),
+        "CPU seconds": lambda row: number(row[3]["cpu_seconds"]),
+        "times as fast": lambda row: number(row[3]["ratio"], 1),
+        "peak memory, MB": lambda row: number(row[3]["megabytes"], 0),
+        "minimum cosine": lambda row: number(row[3]["min_cosine"], 4),
+    }
+    return table(rows, columns)
+
+
 def encode_memory_table(figures: Figures) -> str:
     """Memory of encoding a long file, and whether a killed run gives the same file."""
     rows = [
@@ -596,6 +617,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
     "precision": precision_table,
     "cold_start": cold_start_table,
+    "shell_encode": shell_encode_table,
     "encode_memory": encode_memory_table,
     "index_memory": index_memory_table,
     "index_changes": index_changes_table,
