@@ -58,8 +58,20 @@ def print_json(content: Mapping[str, Any], *, indent: int | None = None) -> None
     print_text(f"{text}\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Prints a table; columns whose name ends in ``>`` are set flush right."""
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str = "",
+    width: int | None = None,
+) -> None:
+    """Prints a table; columns whose name ends in ``>`` are set flush right.
+
+    Args:
+        columns: Their names.
+        rows: The cells of each row.
+        title: A line before it.
+        width: In characters; ``None`` for the terminal's.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -75,7 +87,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     for row in rows:
         table.add_row(*(Text(visible_text(str(cell))) for cell in row))
     # The title is a line of its own, since a table would break it at its own width.
-    _print_rich(*([Text(visible_text(title), style="italic")] if title else ()), table)
+    _print_rich(*([Text(visible_text(title), style="italic")] if title else ()), table, width=width)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
@@ -127,9 +139,15 @@ def _standard_output() -> TextIO:
     return sys.stdout
 
 
-def _print_rich(*parts: "RenderableType") -> None:
-    shown = sys.stdout is not None and sys.stdout.isatty()
-    console = make_console(sys.stdout, None if shown else _UNLIMITED)
+def table_width(width: int | None) -> int | None:
+    """The width that a table is to keep, in characters; ``None`` if nothing limits it."""
+    if width is None and sys.stdout is not None and sys.stdout.isatty():
+        return make_console(sys.stdout).width
+    return width
+
+
+def _print_rich(*parts: "RenderableType", width: int | None = None) -> None:
+    console = make_console(sys.stdout, table_width(width) or _UNLIMITED)
     with console.capture() as captured:
         for part in parts:
             console.print(part)

@@ -14,6 +14,9 @@ TERMINATED = 143
 _PAUSE = 0.02
 """Seconds until a signal that came at a bad moment is looked at again."""
 
+_GLANCE = 0.2
+"""Seconds between two glances at signals while C code waits."""
+
 _Handler = Callable[[int, FrameType | None], None]
 
 _IMPORTER = "<frozen importlib._bootstrap"
@@ -62,6 +65,22 @@ def handled_signals() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)  # the answer of before might end the process
         for number, old in before.items():
             signal.signal(number, old)
+
+
+@contextmanager
+def seen_while_blocked() -> Iterator[None]:
+    """Lets signals be seen within a moment while C code waits in the main thread, as readline does.
+
+    Python runs handlers only once that code returns; it does so at a signal, but not at one that
+    came right before it began to wait. So another one comes again and again.
+    """
+    if hasattr(signal, "setitimer") and callable(signal.getsignal(signal.SIGALRM)):
+        signal.setitimer(signal.ITIMER_REAL, _GLANCE, _GLANCE)
+    try:
+        yield
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _is_bad_moment(frame: FrameType | None) -> bool:

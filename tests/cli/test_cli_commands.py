@@ -167,7 +167,6 @@ def test_standard_input_as_a_corpus_needs_a_place(run: Run, model: str, tmp_path
     [
         ("search", "DIR", "q", "-k", "0"),
         ("search", "DIR", "q", "-k", "2.5"),
-        ("search", "DIR"),
         ("search", "DIR", "q", "--format", "xml"),
         ("index",),
         ("index", "x.txt", "--kind", "tree"),

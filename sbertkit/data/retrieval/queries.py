@@ -1,26 +1,29 @@
 """Queries with their ids, from JSON Lines as BEIR has them, or from tab-separated lines."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
-from sbertkit.data.document_columns import ColumnChoice, DocumentColumns
 from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import source_name
-from sbertkit.data.tables import TABLES, Row, has_suffix
+from sbertkit.data.tables import TABLES, Columns, Row, has_suffix
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
 
-_COLUMNS = ColumnChoice(text=("text",))
+_COLUMNS = Columns(
+    {"id": ("_id", "id", "query_id", "qid"), "text": ("text", "query")},
+    needed=("text", "id"),
+    expected="the columns '_id' and 'text'",
+)
 
 
 def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
     """Texts by query id.
 
     A ``.tsv`` or ``.txt`` file has an id, a tab and the text in a line; any other an object with
-    ``_id`` or ``id`` and ``text``.
+    ``_id``, ``id``, ``query_id`` or ``qid`` and ``text`` or ``query``.
 
     Args:
         path: The file, gzip when its name ends in ``.gz``.
@@ -30,11 +33,9 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
         MissingFile: The file does not exist.
     """
     source = path_text(path)
-    columns = DocumentColumns(_COLUMNS, with_id=True)
-    read = TABLES["jsonl"].read(source, columns, TextOptions())
-    rows: Iterable[Row | BadRow] = map(columns.document, read)
+    rows: Iterable[Row | BadRow] = TABLES["jsonl"].read(source, _COLUMNS, TextOptions())
     if has_suffix(source, (".tsv", ".txt")):
-        rows = (_from_tabs(line) for line in read_lines(source) if not is_blank(line.text))
+        rows = _tabbed_rows(source)
     queries: dict[str, str] = {}
     lines: dict[str, int] = {}
     bad = BadRows(source_name(source))
@@ -52,6 +53,15 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
     if not queries:
         raise InputError(f"{bad.name}: expected queries, found none")
     return queries
+
+
+def _tabbed_rows(source: str) -> Iterator[Row | BadRow]:
+    """A row per line that is not blank, but for a header."""
+    lines = (line for line in read_lines(source) if not is_blank(line.text))
+    for number, line in enumerate(lines):
+        if number == 0 and _COLUMNS.fits(line.text.split("\t")):
+            continue
+        yield _from_tabs(line)
 
 
 def _from_tabs(line: Line) -> Row | BadRow:

@@ -1,0 +1,87 @@
+"""The command ``search``."""
+
+import click
+
+from sbertkit.cli.options import device_option, quiet_option, trust_option
+from sbertkit.cli.search.hits import PRINTERS, Shown
+from sbertkit.cli.settings import Names
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.argument("texts", metavar="[QUERY...]", nargs=-1)
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Queries with ids: JSON Lines, TSV, a BEIR folder; or text, one per line.",
+)
+@click.option(
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
+)
+@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(tuple(PRINTERS)),
+    default="table",
+    show_default=True,
+)
+@click.option(
+    "--fields",
+    type=Names(),
+    metavar="NAMES",
+    help="Fields of the metadata to show; by default those that fit the table.",
+)
+@click.option(
+    "--width",
+    type=click.IntRange(min=40),
+    metavar="COLUMNS",
+    help="Of the table; by default, as the terminal.",
+)
+@device_option
+@trust_option
+@quiet_option
+def search(
+    directory: str,
+    texts: tuple[str, ...],
+    queries: str | None,
+    k: int,
+    model: str | None,
+    output_format: str,
+    fields: tuple[str, ...] | None,
+    width: int | None,
+    device: str,
+    trust_remote_code: bool,
+    quiet: bool,
+) -> None:
+    """Search the index DIR.
+
+    Every QUERY is one query; - reads one per line from standard input. Without any, they are asked
+    for on a terminal, and read from standard input otherwise.
+
+    \b
+    Example:
+      sbertkit search indexes/corpus "a person having a meal"
+      sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
+      sbertkit search indexes/corpus --queries scifact --format trec > run.trec
+    """
+    from sbertkit.cli.search.prompt import Prompt, on_terminal
+    from sbertkit.cli.search.queries import given_queries, queries_of
+    from sbertkit.retrieval import SearchIndex
+
+    if texts and queries is not None:
+        raise click.UsageError("give queries either as QUERY or by --queries FILE")
+    shown = Shown(fields, width)
+    typed = not texts and queries is None and output_format == "table" and on_terminal()
+    if queries is not None:
+        asked = queries_of(queries)
+    else:
+        asked = [] if typed else given_queries(texts or ("-",))
+    with SearchIndex.open(
+        directory, model=model, device=device, trust_remote_code=trust_remote_code
+    ) as opened:
+        if typed:
+            Prompt(opened, k, shown).run(greet=not quiet)
+            return
+        hits = opened.search_batch([query.text for query in asked], k)
+    PRINTERS[output_format](asked, hits, shown)

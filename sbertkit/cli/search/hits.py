@@ -1,0 +1,152 @@
+"""What a search prints: a table for people, JSON Lines and trec_eval's runs for programs."""
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbertkit.arguments import did_you_mean
+from sbertkit.cli.output import print_json, print_line, print_table, table_width
+from sbertkit.errors import InputError
+from sbertkit.terminal import visible_text
+
+if TYPE_CHECKING:
+    from sbertkit.cli.search.queries import Query
+    from sbertkit.retrieval import Hit
+
+Found = Sequence["Hit"]
+
+_RUN_NAME = "sbertkit"
+_SNIPPET = 300
+"""Characters of a text in a table."""
+_TEXT_WIDTH = 40
+_FIELD_WIDTH = 24
+"""Columns of the terminal that the text has at least, and a field at most."""
+_WORD = re.compile(r"\w+")
+
+
+class Shown(NamedTuple):
+    """What is shown of a hit beside rank, score, id and text.
+
+    Attributes:
+        fields: Names of metadata; ``None`` shows in a table those that fit, else all.
+        width: Of a table, in characters; ``None`` for the terminal's.
+        first: Rank of the first hit.
+    """
+
+    fields: tuple[str, ...] | None = None
+    width: int | None = None
+    first: int = 1
+
+
+def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
+    """Prints a table per query, with a snippet of each text.
+
+    Raises:
+        InputError: No hit has a field that is to be shown.
+    """
+    _check_fields(hits, shown)
+    for query, found in zip(queries, hits, strict=True):
+        fields = _fitting_fields(found, shown) if shown.fields is None else shown.fields
+        rows = (
+            (
+                rank,
+                f"{hit.score:.4f}",
+                hit.id,
+                *(_cell(hit.metadata.get(field)) for field in fields),
+                snippet(hit.text, query.text),
+            )
+            for rank, hit in enumerate(found, shown.first)
+        )
+        columns = ("rank>", "score>", "id", *fields, "text")
+        print_table(columns, rows, title=query.text, width=shown.width)
+
+
+def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
+    """Prints an object per hit.
+
+    Raises:
+        InputError: No hit has a field that is to be shown.
+    """
+    _check_fields(hits, shown)
+    for query, found in zip(queries, hits, strict=True):
+        for rank, hit in enumerate(found, shown.first):
+            fields = hit._asdict()
+            if shown.fields is not None:
+                fields["metadata"] = {
+                    name: hit.metadata[name] for name in shown.fields if name in hit.metadata
+                }
+            print_json({"query": query.text, "query_id": query.id, "rank": rank, **fields})
+
+
+def print_trec(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
+    """Prints a run as trec_eval reads it: query, ``Q0``, document, rank, score, name.
+
+    Raises:
+        InputError: An id has white space.
+    """
+    ids = [*(str(query.id) for query in queries), *(hit.id for found in hits for hit in found)]
+    for one in ids:
+        if one.split() != [one] or visible_text(one) != one:
+            raise InputError(
+                f"id {one!r} holds white space or control codes, which the trec format cannot; "
+                "use --format jsonl"
+            )
+    for query, found in zip(queries, hits, strict=True):
+        for rank, hit in enumerate(found, shown.first):
+            print_line(f"{query.id} Q0 {hit.id} {rank} {hit.score:.8f} {_RUN_NAME}")
+
+
+PRINTERS = {"table": print_tables, "jsonl": print_jsonl, "trec": print_trec}
+
+
+def snippet(text: str, query: str) -> str:
+    """The part of a long text with the most words of the query; its beginning if there is none."""
+    if len(text) <= _SNIPPET:
+        return text
+    wanted = {word.casefold() for word in _WORD.findall(query)}
+    places = [found.start() for found in _WORD.finditer(text) if found[0].casefold() in wanted]
+    start, best = 0, 0
+    for number, place in enumerate(places):
+        within = sum(1 for other in places[number:] if other < place + _SNIPPET // 2)
+        if within > best:
+            start, best = max(0, place - _SNIPPET // 4), within
+    if start:
+        start = text.find(" ", start) + 1 or start  # at a word, where there are words
+    end = start + _SNIPPET - 6
+    before, after = ("..." if start else ""), ("..." if end < len(text) else "")
+    return f"{before}{text[start:end]}{after}"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else snippet(str(value), "")
+
+
+def _check_fields(hits: Sequence[Found], shown: Shown) -> None:
+    known = {name for found in hits for hit in found for name in hit.metadata}
+    for name in shown.fields or ():
+        if known and name not in known:
+            there = visible_text(", ".join(sorted(known)))
+            raise InputError(
+                f"no hit has a field {name!r}{did_you_mean(name, known)}; found {there:.200}"
+            )
+
+
+def _fitting_fields(found: Found, shown: Shown) -> tuple[str, ...]:
+    """The fields that fit beside the text, in the order of the first hits; none without a width.
+
+    A field whose value begins the text, such as a title, is left out.
+    """
+    width = table_width(shown.width)
+    if width is None:
+        return ()
+    left = width - _TEXT_WIDTH - 24 - max((len(hit.id) for hit in found), default=0)
+    fitting = []
+    for name in dict.fromkeys(name for hit in islice(found, 10) for name in hit.metadata):
+        values = [str(hit.metadata.get(name, "")) for hit in found]
+        begins = all(hit.text.startswith(str(hit.metadata.get(name, "\0"))) for hit in found)
+        need = 3 + max(map(len, (name, *values)))
+        if need - 3 <= _FIELD_WIDTH and need <= left and not begins and any(values):
+            fitting.append(name)
+            left -= need
+    return tuple(fitting)

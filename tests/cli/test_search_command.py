@@ -1,0 +1,252 @@
+"""``search``: where queries come from, what is shown of hits, and the prompt on a terminal."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+from sbertkit import Encoder, SearchIndex
+from sbertkit.cli.search.hits import snippet
+
+ROWS = [
+    {"id": "t1", "title": "Night train", "text": "leaves for the coast", "year": 1999},
+    {"id": "t2", "title": "Boat", "text": "a boat with a red sail", "year": 2004},
+    {"id": "t3", "title": "Cheese", "text": "from the mountains", "year": 2011, "kind": "food"},
+]
+
+
+BOAT, CHEESE = "Boat a boat with a red sail", "Cheese from the mountains"
+"""What is encoded of two of them, which the random model finds first only so."""
+
+
+@pytest.fixture
+def index(tiny_encoder: Encoder, tmp_path: Path) -> Path:
+    SearchIndex.build(ROWS, tiny_encoder, tmp_path / "index").close()
+    return tmp_path / "index"
+
+
+def found(out: str) -> list[tuple[object, str]]:
+    lines = [json.loads(line) for line in out.splitlines()]
+    return [(line["query_id"], line["id"]) for line in lines if line["rank"] == 1]
+
+
+# --- queries
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "q.jsonl",
+            f'{{"_id": "x", "text": "{BOAT}"}}\n\n{{"query_id": 7, "query": "{CHEESE}"}}\n',
+        ),
+        ("q.tsv", f"x\t{BOAT}\n\n7\t{CHEESE}\n"),
+        ("q2.tsv", f"query_id\ttext\nx\t{BOAT}\n7\t{CHEESE}\n"),
+        ("queries.jsonl", f'{{"_id": "x", "text": "{BOAT}"}}\n{{"id": 7, "text": "{CHEESE}"}}'),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "trec"])
+def test_ids_of_a_file_of_queries_are_in_the_output(
+    run: Run, index: Path, tmp_path: Path, name: str, content: str, form: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    source = tmp_path if name == "queries.jsonl" else tmp_path / name  # the folder, as BEIR has it
+    ran = run("search", index, "--queries", source, "-k", 1, "--format", form)
+    assert ran.status == 0, ran.err
+    if form == "jsonl":
+        assert found(ran.out) == [("x", "t2"), ("7", "t3")]
+    else:
+        assert [line.split()[:3] for line in ran.out.splitlines()] == [
+            ["x", "Q0", "t2"],
+            ["7", "Q0", "t3"],
+        ]
+
+
+def test_lines_are_numbered_and_blank_ones_left_out(run: Run, index: Path, tmp_path: Path) -> None:
+    lines = f"{BOAT}\n\n  \n{CHEESE}\n"
+    (tmp_path / "q.txt").write_text(lines)
+    for ran in (
+        run("search", index, "--queries", tmp_path / "q.txt", "--format", "jsonl"),
+        run("search", index, "-", "--format", "jsonl", stdin=lines.encode()),
+        run("search", index, "--format", "jsonl", stdin=lines.encode()),
+        run("search", index, "--queries", "-", "--format", "jsonl", stdin=lines.encode()),
+    ):
+        assert ran.status == 0, ran.err
+        assert found(ran.out) == [(1, "t2"), (4, "t3")]
+        assert "2 blank queries left out" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"_id": "x", "text": "a"}\n{"_id": "x", "text": "b"}\n', "query x is in line 1 too"),
+        ('{"text": "a"}\n', "no field '_id'"),
+        ('{"_id": "x", "text": " "}\n', "the text is blank"),
+        ("", "expected queries, found none"),
+    ],
+)
+def test_a_bad_file_of_queries_is_refused(
+    run: Run, index: Path, tmp_path: Path, content: str, told: str
+) -> None:
+    (tmp_path / "q.jsonl").write_text(content)
+    ran = run("search", index, "--queries", tmp_path / "q.jsonl")
+    assert (ran.status, ran.out) == (1, "")
+    assert told in ran.err
+    ran = run("search", index, "--queries", tmp_path / "q.txt")
+    assert "no such file" in ran.err
+    assert run("search", index, "boat", "--queries", tmp_path / "q.jsonl").status == 2
+    (tmp_path / "empty").mkdir()
+    ran = run("search", index, "--queries", tmp_path / "empty")
+    assert "no queries.jsonl in this folder" in ran.err
+
+
+def test_an_id_with_a_space_is_no_topic_of_a_run(run: Run, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"_id": "x y", "text": "Boat"}')
+    ran = run("search", index, "--queries", tmp_path / "q.jsonl", "--format", "trec")
+    assert (ran.status, ran.out) == (1, "")
+    assert "id 'x y' holds white space" in ran.err
+
+
+# --- what is shown
+
+
+def test_fields_are_chosen_in_tables_and_json(run: Run, index: Path) -> None:
+    table = run("search", index, "Boat", "-k", 3, "--fields", "year,kind", "--width", 80).out
+    head = table.splitlines()[2]
+    assert [cell.strip() for cell in head.strip("┃").split("┃")] == [
+        "rank", "score", "id", "year", "kind", "text",
+    ]  # fmt: skip
+    assert "2004" in table
+    assert "food" in table
+    ran = run(
+        "search",
+        index,
+        "Cheese from the mountains",
+        "-k",
+        1,
+        "--fields",
+        "kind",
+        "--format",
+        "jsonl",
+    )
+    assert json.loads(ran.out)["metadata"] == {"kind": "food"}
+    for form in ("table", "jsonl"):
+        ran = run("search", index, "Boat", "--fields", "yeer", "--format", form)
+        assert (ran.status, ran.out) == (1, "")
+        assert "no hit has a field 'yeer', did you mean 'year'?; found kind, title, year" in ran.err
+
+
+def test_fields_that_fit_are_shown_but_for_a_title_that_begins_the_text(
+    run: Run, index: Path
+) -> None:
+    wide = run("search", index, "Boat", "--width", 120).out
+    assert "year" in wide
+    assert "title" not in wide
+    narrow = run("search", index, "Boat", "--width", 60).out
+    assert "year" not in narrow
+    assert all(len(line) <= 60 for line in narrow.splitlines())
+    assert "year" not in run("search", index, "Boat").out  # no terminal, no width
+    assert all(
+        len(line) <= 60 for line in run("search", index, "Boat", "--width", 60).out.split("\n")
+    )
+
+
+def test_a_snippet_is_the_part_with_the_words_of_the_query() -> None:
+    text = "nothing here " * 100 + "the red sail of a boat " + "nor there " * 100
+    part = snippet(text, "A BOAT with a red Sail")
+    assert "the red sail of a boat" in part
+    assert part.startswith("...")
+    assert part.endswith("...")
+    assert len(part) <= 300
+    assert snippet(text, "unknown").startswith("nothing here nothing")
+    assert snippet("short", "boat") == "short"
+    assert len(snippet("股市大跌" * 1000, "大跌")) <= 300
+
+
+# --- the prompt
+
+
+class Terminal:
+    """A command with a terminal of its own."""
+
+    def __init__(self, home: Path, *command: object) -> None:
+        self._terminal, inside = pty.openpty()
+        environment = {**os.environ, "XDG_CACHE_HOME": str(home), "TERM": "dumb", "COLUMNS": "100"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sbertkit", *map(str, command)],
+            stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True,
+        )  # fmt: skip
+        os.close(inside)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> str:
+        """What was printed up to a text that had not been seen before."""
+        end = time.monotonic() + 60
+        while text not in self.seen:
+            assert time.monotonic() < end, self.seen
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self.seen += os.read(self._terminal, 65_536).decode(errors="replace")
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def type(self, line: str) -> None:
+        os.write(self._terminal, line.encode())
+
+    def status(self) -> int:
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def terminal(index: Path, tmp_path: Path):
+    opened = Terminal(tmp_path / "home", "search", index, "-k", 2)
+    opened.wait_for("3 documents; type a query, :help or Ctrl-D")
+    opened.wait_for("query> ")
+    yield opened
+    opened.process.kill()
+    opened.process.wait()
+
+
+def test_a_terminal_is_asked_for_queries(terminal: Terminal, tmp_path: Path) -> None:
+    dialogue = {
+        ":more": "there is no query yet",
+        BOAT: "│    1 │ 1.0000 │ t2 │",
+        ":more ": "│    3 │",
+        ":more  ": "no more hits",
+        ":get t3": "kind   food",
+        ":get t9": "error: the index",
+        ":k 0": "expected a whole number above 0",
+        ":k 1": "query> ",
+        CHEESE: "│    1 │ 1.0000 │ t3 │",
+        ":nonsense": "unknown command :nonsense",
+        ":help": "the next hits of the last query",
+    }
+    for line, answer in dialogue.items():
+        terminal.type(f"{line}\n")
+        terminal.wait_for(answer)
+        if answer != "query> ":
+            terminal.wait_for("query> ")
+    terminal.type("\x04")
+    assert terminal.status() == 0
+    history = (tmp_path / "home" / "sbertkit" / "search" / "history").read_text()
+    assert CHEESE in history
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, 0)]
+)
+def test_a_prompt_ends_at_once(
+    terminal: Terminal, sent: signal.Signals | None, status: int
+) -> None:
+    if sent is None:
+        terminal.type(":quit\n")
+    else:
+        terminal.process.send_signal(sent)
+    assert terminal.status() == status
