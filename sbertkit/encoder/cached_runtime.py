@@ -133,9 +133,8 @@ def _load_with_torch(
 
 def _export_serves(options: LoadOptions) -> bool:
     """Whether an export could do what is asked for."""
-    if options.device not in ("auto", "cpu") or not backends_for(
-        options.precision, options.backend
-    ):
+    precision = "fp32" if options.precision == "auto" else options.precision
+    if options.device not in ("auto", "cpu") or not backends_for(precision, options.backend):
         return False
     return options.device == "cpu" or not may_have_gpu()
 

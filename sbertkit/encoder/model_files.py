@@ -21,7 +21,7 @@ _NEVER_READ = {
     *(".jpg", ".md", ".pdf", ".png", ".svg", ".xml"),
 }
 """Weights in formats that are never loaded, and what only people read."""
-_MAX_BYTES = 2**33
+_MAX_BYTES = 2**32
 """Of all files: twice what an ONNX file can hold, as some folders have the weights twice."""
 
 
@@ -58,7 +58,7 @@ def files_sha256(folder: Path, *, remembered: bool = True) -> str:
 
     Raises:
         InputError: A module that leads out of the folder, something that is no regular file, or
-            more than 8 GB.
+            more than 4 GB.
         OSError: A file cannot be read.
     """
     files = dict(_files(folder))
@@ -90,8 +90,9 @@ def _named_files(config: Path) -> Iterator[tuple[str, Path]]:
     for text in _strings(parse_json(read_regular(config, follow=True), config)):
         for base in (config.parent, Path()):
             with suppress(OSError, ValueError):  # too long for a path, or with a NUL
-                if (base / text).is_file():
-                    yield f"{base == Path()} {text}", base / text
+                path = base / text
+                if path.is_file() and path.stat().st_size > 0:  # no file of the system's own
+                    yield f"{base == Path()} {text}", path
 
 
 def _strings(content: Any) -> Iterator[str]:

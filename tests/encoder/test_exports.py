@@ -22,6 +22,7 @@ from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.exports import auto_precision, probes
 from sbertkit.encoder.exports.cache import _temporary_folder, cached_backend, cached_folder
+from sbertkit.encoder.exports.chosen_precision import ChosenPrecision
 from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest, write_manifest
 from sbertkit.encoder.whitening import post_processed
 from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
@@ -402,7 +403,7 @@ def test_an_export_in_the_cache_serves_whatever_the_umask(
 def test_a_kept_precision_that_cannot_be_is_measured_again(
     tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
-    found = auto_precision._Found("fp32", 1.0, 1.0)
+    found = ChosenPrecision("fp32", 1.0, 1.0)
     monkeypatch.setattr(auto_precision, "_measure", lambda *_: found)
 
     def chosen() -> str:
@@ -412,7 +413,7 @@ def test_a_kept_precision_that_cannot_be_is_measured_again(
     (kept,) = (cache / "precisions").glob("*.json")
     kept.write_text(content)
     assert chosen() == "fp32"
-    found = auto_precision._Found("bf16", 2.0, 1.0)
+    found = ChosenPrecision("bf16", 2.0, 1.0)
     kept.chmod(0o666)
     assert chosen() == ("bf16" if os.name != "nt" else "fp32")
 

@@ -18,8 +18,9 @@ import pytest
 
 from sbertkit.encoder import Encoder, cached_runtime, torch_runtime
 from sbertkit.encoder.cached_runtime import CachedRuntime
-from sbertkit.encoder.exports import known
+from sbertkit.encoder.exports import auto_precision, known
 from sbertkit.encoder.exports.cache import _temporary_folder
+from sbertkit.encoder.exports.chosen_precision import ChosenPrecision
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.model_files import files_sha256
 from sbertkit.encoder.whitening import post_processed
@@ -197,6 +198,20 @@ def test_with_other_options_it_is_known_by_them(folder: Path, options: dict[str,
     assert (again.fingerprint, again.precision) == (first.fingerprint, first.precision)
     tolerance = 1e-5 if "precision" not in options else 0.5
     np.testing.assert_allclose(again.encode(TEXTS), first.encode(TEXTS), atol=tolerance)
+
+
+def test_precision_auto_is_known_once_it_was_measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_known(folder, precision="auto")
+    chosen = ChosenPrecision("fp32", 1.0, 1.0)
+    monkeypatch.setattr(auto_precision, "_measure", lambda _: chosen)
+    first = load(folder, precision="auto")
+    assert first.precision == "fp32"
+    assert is_known(folder, precision="auto")
+    again = load(folder, precision="auto")
+    assert again.precision == "fp32"
+    np.testing.assert_allclose(again.encode(TEXTS), first.encode(TEXTS), atol=1e-5)
 
 
 def test_a_name_that_stands_for_prompts_makes_it_another_model(

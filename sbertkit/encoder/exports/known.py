@@ -8,13 +8,16 @@ it logged.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from sbertkit.arrays import Vectors
+from sbertkit.encoder.backends import EXPORT_PRECISIONS
+from sbertkit.encoder.backends.libraries import backends_for
+from sbertkit.encoder.exports.chosen_precision import read_choice
 from sbertkit.encoder.exports.exported import ExportedRuntime, load_exported_runtime
 from sbertkit.encoder.exports.manifest import EXPORT_FILES, MANIFEST_FILE, read_manifest
 from sbertkit.encoder.exports.places import cache_key, export_place, is_untouched
@@ -72,8 +75,10 @@ def open_known(options: LoadOptions, source: ModelSource) -> ExportedRuntime | N
     Whatever is wrong with what is in the cache, the caller then loads the model itself, which
     makes it again.
     """
-    precision = export_precision(options.precision)
     try:
+        if options.precision == "auto":
+            return _open_chosen(options, source)
+        precision = export_precision(options.precision)
         known = _read(_place(options, source, precision))
         folder = None if known is None else export_place(known.fingerprint, precision)
         if known is None or folder is None:
@@ -87,6 +92,19 @@ def open_known(options: LoadOptions, source: ModelSource) -> ExportedRuntime | N
     for warning in known.warnings:
         logger.warning("%s %s", options.model, warning)
     return runtime
+
+
+def _open_chosen(options: LoadOptions, source: ModelSource) -> ExportedRuntime | None:
+    """As `open_known`, in the precision that ``auto`` stands for, once that was measured."""
+    for precision in EXPORT_PRECISIONS:
+        known = _read(_place(options, source, precision))
+        chosen = None if known is None else read_choice(known.fingerprint, "cpu")
+        if chosen is not None and backends_for(chosen.precision, options.backend):
+            runtime = open_known(replace(options, precision=chosen.precision), source)
+            if runtime is not None:
+                chosen.log()
+            return runtime
+    return None
 
 
 def keep_known(
