@@ -69,6 +69,7 @@ def diagnose(
     from sbertkit.arguments import output_folder
     from sbertkit.encoder.saving import check_model_target, lineage_name, save_model
     from sbertkit.evaluation import diagnose as find
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.report.diagnosis import diagnosis_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
@@ -82,6 +83,7 @@ def diagnose(
         "fingerprint": encoder.fingerprint,
         "corpus": corpus,
         "seed": seed,
+        "environment": environment(encoder),
     }
     write_json(target, {**about, **found.to_dict()})
     write_report(report, lambda: diagnosis_page(found, about))

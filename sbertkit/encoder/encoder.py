@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.arrays import Vectors
+from sbertkit.encoder.backends import BACKENDS
 from sbertkit.encoder.encoding import EncodingRun, length_of
 from sbertkit.encoder.exports.manifest import ExportManifest, is_export_folder
 from sbertkit.encoder.options import LoadOptions
@@ -175,6 +176,13 @@ class Encoder:
     def precision(self) -> str:
         """What it computes in; what ``auto`` stands for is measured when first asked for."""
         return self._runtime.precision
+
+    @property
+    def backend(self) -> str:
+        """The library that runs it; ``auto`` takes another one once a job is long enough."""
+        kind = type(self._runtime.backend(0))
+        place = f"{kind.__module__}:{kind.__qualname__}"
+        return next(name for name, one in BACKENDS.items() if one.backend == place)
 
     @property
     def torch(self) -> "TorchModel":

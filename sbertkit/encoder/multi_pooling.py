@@ -13,12 +13,18 @@ from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.encoding import EncodingRun
 from sbertkit.encoder.network import token_states
 from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.report import EncodeStats
 from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.errors import InputError
 
 
 def encode_poolings(
-    encoder: Encoder, texts: Sequence[str], poolings: Sequence[Pooling], *, progress: bool = False
+    encoder: Encoder,
+    texts: Sequence[str],
+    poolings: Sequence[Pooling],
+    *,
+    progress: bool = False,
+    stats: EncodeStats | None = None,
 ) -> dict[Pooling, Vectors]:
     """Vectors of the texts, (n, dim), under each pooling.
 
@@ -29,6 +35,7 @@ def encode_poolings(
         texts: The texts.
         poolings: Each with the layers that it takes.
         progress: Show progress on standard error.
+        stats: What happened to the texts is added to it.
 
     Raises:
         InputError: Vectors that are not finite, precision int8, or an exported encoder.
@@ -40,6 +47,8 @@ def encode_poolings(
     backend = TorchBackend(network, model.device, precision)
     run = EncodingRun(replace(model.spec, dim=network.dim), lambda _: backend)
     chunks = list(run.vectors(texts, progress=progress))
+    if stats is not None:
+        stats.merge(run.report())
     table = np.concatenate(chunks) if chunks else np.empty((0, network.dim), np.float32)
     columns = np.split(table, len(poolings), axis=1)
     return {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Protocol
 
 from sbertkit.arrays import Vectors
-from sbertkit.encoder.report import Encoded
+from sbertkit.encoder.report import Encoded, EncodeReport
 
 Kind = Literal["document", "query"]
 
@@ -14,6 +14,10 @@ class RunLike(Protocol):
 
     def vectors(self, texts: Iterable[str], /, *, progress: bool = False) -> Iterator[Vectors]:
         """Vectors of the texts in order, one chunk (n, dim) at a time."""
+        ...
+
+    def report(self) -> EncodeReport:
+        """What happened to the texts whose vectors have been drawn."""
         ...
 
 

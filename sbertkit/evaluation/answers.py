@@ -15,6 +15,7 @@ from sbertkit.data.text import printable
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, UnknownId
 from sbertkit.evaluation.self_matches import other_texts
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.evaluation.top_k import TopK
 from sbertkit.metrics import unit_rows
 from sbertkit.retrieval import SearchIndex
@@ -33,12 +34,14 @@ class Answers:
         unjudged: Queries that were not searched, since they are not judged.
         missing: Judged documents that cannot be found.
         other_texts: Queries whose id is by chance that of a document.
+        encoded: Counts of the texts that were encoded; None for a run.
     """
 
     run: Run
     unjudged: tuple[str, ...]
     missing: tuple[str, ...]
     other_texts: frozenset[str]
+    encoded: TextCounts | None = None
 
 
 def check_run(run: Run, qrels: Qrels) -> None:
@@ -82,24 +85,30 @@ def from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> An
 
 
 def _answers(
-    run: Run, collection: Collection, missing: Iterable[str], same_ids: Mapping[str, str]
+    run: Run,
+    collection: Collection,
+    missing: Iterable[str],
+    same_ids: Mapping[str, str],
+    encoded: TextCounts | None = None,
 ) -> Answers:
     """Answers to a collection's queries; `same_ids` are texts of documents with a query's id."""
     others = other_texts(collection.queries, same_ids, collection.qrels)
-    return Answers(run, collection.unjudged, tuple(missing), others)
+    return Answers(run, collection.unjudged, tuple(missing), others, encoded)
 
 
 def from_index(index: SearchIndex, collection: Collection, k: int) -> Answers:
     """The `k` best documents of an index for each query."""
     run: dict[str, dict[str, float]] = {}
-    names = list(collection.queries)
+    names, texts = list(collection.queries), list(collection.queries.values())
+    vectors, report = index.encoder.encode_with_report(texts, kind="query")
     for start in range(0, len(names), _QUERIES_PER_CHUNK):
-        chunk = names[start : start + _QUERIES_PER_CHUNK]
-        hits = index.search_batch([collection.queries[name] for name in chunk], k)
-        for name, found in zip(chunk, hits, strict=True):
+        chunk = slice(start, start + _QUERIES_PER_CHUNK)
+        hits = index.search_batch(vectors[chunk], k)
+        for name, found in zip(names[chunk], hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
     missing = (name for name in relevant(collection.qrels) if document_text(index, name) is None)
-    return _answers(run, collection, missing, texts_of_same_ids(index, collection))
+    same_ids = texts_of_same_ids(index, collection)
+    return _answers(run, collection, missing, same_ids, TextCounts.of(report))
 
 
 def texts_of_same_ids(index: SearchIndex, collection: Collection) -> dict[str, str]:
@@ -125,8 +134,8 @@ def from_encoder(
         InputError: A duplicate id in the corpus.
     """
     texts = list(collection.queries.values())
-    queries = encoder.encode_with_report(texts, kind="query").vectors
-    best = TopK(unit_rows(queries).astype(np.float32), k)
+    queries = encoder.encode_with_report(texts, kind="query")
+    best = TopK(unit_rows(queries.vectors).astype(np.float32), k)
     missing = relevant(collection.qrels)
     report = ReadReport()
     waiting: deque[str] = deque()  # ids of the documents that are being encoded
@@ -140,13 +149,15 @@ def from_encoder(
             waiting.append(document.id)
             yield document.text
 
-    for vectors in encoder.start_run(kind="document").vectors(documents(), progress=progress):
+    encoding = encoder.start_run(kind="document")
+    for vectors in encoding.vectors(documents(), progress=progress):
         ids = [waiting.popleft() for _ in range(len(vectors))]
         best.add(ids, unit_rows(vectors).astype(np.float32))
     for line in report.warnings():
         logger.warning(line)
     run = dict(zip(collection.queries, best.hits(), strict=True))
-    return _answers(run, collection, missing, same_ids)
+    counts = TextCounts.of(queries.report, encoding.report())
+    return _answers(run, collection, missing, same_ids, counts)
 
 
 def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:

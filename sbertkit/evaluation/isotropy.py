@@ -13,9 +13,11 @@ from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_poolings
 from sbertkit.encoder.pooling import POOLINGS, Pooling
+from sbertkit.encoder.report import EncodeStats
 from sbertkit.encoder.token_vectors import TokenVectors, token_vectors
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.pseudo_pairs import all_halves
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import (
     alignment,
     effective_rank,
@@ -148,6 +150,7 @@ class IsotropyResult:
             the embedding table), ``output tokens`` (means in the last layer) and ``texts`` (by the
             mean log frequency of their tokens), each also ``... after normalization``.
         layers: Mean cosine of random pairs by layer, from 0 for the embeddings.
+        encoded: Counts of the texts that were encoded, without their halves.
     """
 
     texts: int
@@ -157,6 +160,7 @@ class IsotropyResult:
     histogram: tuple[int, ...]
     frequency: Mapping[str, Frequency]
     layers: tuple[float | None, ...]
+    encoded: TextCounts
 
     def to_dict(self) -> dict[str, Any]:
         """The result as strict JSON can hold it."""
@@ -202,7 +206,8 @@ def _evaluate(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> 
     declared = model.network.pooling
     layered = "mean" if POOLINGS[declared.name].first_and_last else declared.name
     layers = [Pooling(layered, (layer,)) for layer in range(model.transformer.layer_count + 1)]
-    grid = encode_poolings(encoder, texts, [declared, *layers], progress=progress)
+    stats = EncodeStats()
+    grid = encode_poolings(encoder, texts, [declared, *layers], progress=progress, stats=stats)
     texts_of_halves = [half for pair in pairs for half in pair]
     halves = encode_poolings(encoder, texts_of_halves, [declared])[declared]
     vectors = grid[declared]
@@ -217,6 +222,7 @@ def _evaluate(encoder: Encoder, drawn: Sample, seed: int, *, progress: bool) -> 
         histogram=tuple(int(count) for count in counts),
         frequency=_frequencies(vectors, tokens),
         layers=tuple(mean_random_cosine(grid[layer], seed=seed) for layer in layers),
+        encoded=TextCounts.of(stats.report(0, 0)),
     )
 
 

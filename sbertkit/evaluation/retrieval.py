@@ -26,6 +26,7 @@ from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.answers import Answers, check_run, from_encoder, from_index, from_run
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import listed
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.retrieval import SearchIndex
@@ -55,7 +56,10 @@ class RetrievalResult:
         same_ids: Number of queries that found a document with their id that is not theirs: it has
             another text, or is judged relevant. It was kept.
         per_query: Values by measure and query id.
+        encoded: Counts of the queries and documents that were encoded, the queries alone for an
+            index; None for a run.
         run: Scores of the documents found, by query id and document id.
+        qrels: Grades of the queries in the means; as `run` not part of `to_dict`.
     """
 
     measures: Mapping[str, float]
@@ -68,11 +72,13 @@ class RetrievalResult:
     self_matches: int
     same_ids: int
     per_query: Mapping[str, Mapping[str, float]]
+    encoded: TextCounts | None
     run: Run
+    qrels: Qrels
 
     def to_dict(self) -> dict[str, Any]:
-        """The result without `run`, as strict JSON can hold it."""
-        return to_dict(self, without=("run",))
+        """The result without `run` and `qrels`, as strict JSON can hold it."""
+        return to_dict(self, without=("run", "qrels"))
 
 
 def evaluate_run(
@@ -215,7 +221,9 @@ def _measure(
         self_matches=len(matches - kept),
         same_ids=len(kept),
         per_query=per_query,
+        encoded=answers.encoded,
         run=run,
+        qrels=counted,
     )
 
 

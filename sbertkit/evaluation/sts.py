@@ -20,6 +20,7 @@ from sbertkit.data.sts import StsPair, StsSet, read_sts
 from sbertkit.data.text import is_blank, printable
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import (
     Interval,
     mean_random_cosine,
@@ -100,6 +101,7 @@ class StsResult:
         subsets: By name the sub-corpora of the data, where it has such.
         weighted_mean: Mean of their `spearman`, weighted by their pairs, as often reported for the
             SemEval tasks; None where one of them is undefined or there are none.
+        encoded: Counts of the distinct sentences.
         details: The pairs with their cosines.
     """
 
@@ -116,6 +118,7 @@ class StsResult:
     similarities: Mapping[str, Correlations]
     subsets: Mapping[str, SubsetScore]
     weighted_mean: float | None
+    encoded: TextCounts
     details: StsDetails = field(repr=False, compare=False)
 
     def per_pair(self) -> PairValues:
@@ -196,6 +199,7 @@ def evaluate_sts(encoder: EncoderLike, data: StsData, *, split: str | None = Non
         },
         subsets=subsets,
         weighted_mean=_weighted_mean(subsets),
+        encoded=TextCounts.of(encoded.report),
         details=StsDetails(sts.pairs, tuple(cosines.tolist()), truncated),
     )
 

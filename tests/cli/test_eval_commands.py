@@ -226,6 +226,35 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
+def test_each_result_says_when_with_what_and_on_what_it_was_measured(
+    run: Run, folder: Path, model: str, pairs: Path, tmp_path: Path
+) -> None:
+    texts, trec, index = tmp_path / "texts.txt", tmp_path / "a.trec", tmp_path / "i"
+    texts.write_text("".join(f"text {row} of several different words\n" for row in range(120)))
+    trec.write_text("q1 Q0 d1 1 2.0 x\n")
+    built = run("index", folder, "-o", index, "--model", model, "--pooling", "mean")
+    assert built.status == 0, built.err
+    encoder = ("--model", model, "--pooling", "mean")
+    commands: dict[tuple[object, ...], set[str]] = {
+        ("eval", "sts", pairs, *encoder): {"precision", "texts"},
+        ("eval", "retrieval", folder, *encoder): {"precision", "texts"},
+        ("eval", "retrieval", folder, "--index", index): {"precision", "texts"},
+        ("eval", "retrieval", folder, "--run", trec): set(),
+        ("eval", "isotropy", texts, *encoder): {"precision", "texts"},
+        ("eval", "index", index): set(),
+        ("eval", "compare", trec, trec, "--qrels", folder / "qrels/test.tsv"): set(),
+        ("diagnose", texts, *encoder): {"precision", "texts"},
+    }
+    for command, more in commands.items():
+        file = tmp_path / "out.json"
+        ran = run(*command, "--json", file)
+        assert ran.status == 0, ran.err
+        result = json.loads(file.read_text(), parse_constant=pytest.fail)
+        environment, counts = result["environment"], result.get("encoded") or {}
+        assert {"date", "sbertkit", "libraries", "machine"} <= environment.keys(), command
+        assert ({*environment, *counts} & {"precision", "texts"}) == more, command
+
+
 def test_two_models_are_compared_on_sentence_pairs(
     run: Run, model: str, pairs: Path, tmp_path: Path
 ) -> None:
@@ -282,6 +311,9 @@ def test_two_suites_are_compared(
     assert ran.status == 0, ran.err
     assert "stsb" in ran.out
     assert "1 sets" not in ran.out
+    result = json.loads((tmp_path / "mean.json").read_text())
+    assert result["environment"]["precision"] == "fp32"
+    assert result["scores"]["stsb"]["details"]["encoded"]["truncated"] == 0
 
 
 def test_different_queries_are_refused_unless_missing_is_zero(

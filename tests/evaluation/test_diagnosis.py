@@ -19,6 +19,7 @@ from sbertkit.evaluation.diagnosis.candidates import candidates_of, poolings_of
 from sbertkit.evaluation.diagnosis.scoring import pair_scores
 from sbertkit.evaluation.report.diagnosis import advice, diagnosis_page
 from sbertkit.evaluation.report.page import render
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import Interval
 from sbertkit.metrics.permutation import PairedTest
 
@@ -136,7 +137,7 @@ def scored(name: str, score: float) -> CandidateScore:
 def diagnosis(low: float, high: float) -> Diagnosis:
     best, current = scored("cls", 0.6), scored("mean", 0.5)
     gain = PairedTest((low + high) / 2, 0.01, Interval(low, high, 0.95))
-    return Diagnosis(("a",), 1, 1, current, best, gain, (best, current))
+    return Diagnosis(("a",), 1, 1, current, best, gain, (best, current), TextCounts(3, 0, 0))
 
 
 @pytest.mark.parametrize(("low", "taken"), [(0.01, True), (0.0, False), (-0.01, False)])
@@ -167,7 +168,8 @@ def test_the_gain_is_not_measured_on_the_selection_pairs() -> None:
         Candidate(Pooling("mean", (layer,)), None): _Outcome(random.random(200), None, None)
         for layer in range(300)
     }
-    found = _conclude(Sample(("a",), 1), outcomes, random.permutation(200), 0)
+    counts = TextCounts(200, 0, 0)
+    found = _conclude(Sample(("a",), 1), outcomes, random.permutation(200), 0, counts)
     scores = [one.score for one in found.candidates]
     assert found.best.score - np.mean(scores) > 0.04
     assert found.keeps_current

@@ -1,9 +1,12 @@
 """Reports: complete, escaped and self-contained."""
 
+import platform
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -11,13 +14,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import sbertkit
 from sbertkit.data.sts import StsPair, StsSet
 from sbertkit.evaluation import Comparison, evaluate_isotropy, evaluate_run, evaluate_sts
+from sbertkit.evaluation.environment import environment
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.comparison import comparison_page
 from sbertkit.evaluation.report.isotropy import isotropy_page
 from sbertkit.evaluation.report.page import Page, Section, Table, render, write_page
-from sbertkit.evaluation.report.retrieval import retrieval_page
+from sbertkit.evaluation.report.retrieval import retrieval_page, shown_documents
 from sbertkit.evaluation.report.sts import sts_page
 from sbertkit.metrics import Interval, PairedTest
 from sbertkit.terminal import visible_text
@@ -252,3 +257,50 @@ def test_a_label_is_text_in_every_drawing(label: str, recwarn: pytest.WarningsRe
     page = render(Page(label, {label: label}, {label: label}, [Section(label, [label])]))
     assert visible_text(page.replace("\n", "")) == page.replace("\n", "")
     assert not recwarn.list
+
+
+def test_a_table_of_many_columns_names_each_cell_for_narrow_windows() -> None:
+    columns = ("name", "one>", EVIL, "three>")
+    text = render(Page("t", {}, {}, [Section("s", tables=[Table(columns, [("a", 1, 2, "")])])]))
+    assert '<table class="stacked">' in text
+    assert '<td data-column="one" class="right">1</td>' in text
+    assert "<script" not in text
+    assert check(Page("t", {}, {}, [Section("s", tables=[Table(columns, [("a", 1, 2, "")])])]))
+
+
+def test_the_page_says_when_with_what_and_on_what_a_result_was_measured(
+    sts: Any, tiny_encoder: "Encoder"
+) -> None:
+    words = check(sts_page(sts, {**ABOUT, "environment": environment(tiny_encoder)}))
+    expected = (
+        f"sbertkit {sbertkit.__version__}",
+        f"torch {version('torch')}",
+        f"date {datetime.now(UTC):%Y-%m-}",
+        *("precision fp32", "backend torch", "device cpu"),
+        f"cores, {platform.system()}",
+        f"truncated {sts.truncated} of {sts.sentences} texts",
+    )
+    for one in expected:
+        assert one in words
+
+
+def test_the_hardest_queries_show_what_was_returned_and_what_is_relevant() -> None:
+    run = {
+        "easy": {"good": 0.9},
+        "hard": {"bad": 0.9, EVIL: 0.8, "worse": 0.7, "worst": 0.6, "good": 0.1},
+        "none": {},
+    }
+    qrels = {"easy": {"good": 1}, "hard": {"good": 1, "lost": 3, "bad": 0}, "none": {"good": 1}}
+    result = evaluate_run(run, qrels, measures=["RR"])
+    assert shown_documents(result) == {"good", "lost", "bad", EVIL, "worse"}
+    texts = {"bad": "word " * 100, "good": f"a {EVIL} text", "lost": "the lost one"}
+    words = check(retrieval_page(result, {"collection": "set"}, {"hard": "the question"}, texts))
+    for expected in (
+        "hard: RR 0.2000 the question returned bad: word word",
+        "relevant (2 in all) lost (not returned): the lost one good (rank 5): a",
+        "none: RR 0.0000 returned nothing relevant (1 in all) good (not returned): a",
+        "easy: RR 1.0000 returned good (relevant): a",
+    ):
+        assert expected in words
+    assert words.index("none: RR") < words.index("hard: RR") < words.index("easy: RR")
+    assert "word " * 60 not in words

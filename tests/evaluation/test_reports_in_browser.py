@@ -3,12 +3,22 @@
 import json
 import shutil
 import subprocess
+from functools import partial
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
 
 from sbertkit.encoder import Encoder
-from sbertkit.evaluation import diagnose, evaluate_isotropy, evaluate_run, evaluate_sts
+from sbertkit.evaluation import (
+    Comparison,
+    diagnose,
+    evaluate_isotropy,
+    evaluate_run,
+    evaluate_sts,
+)
+from sbertkit.evaluation.environment import environment
+from sbertkit.evaluation.report.comparison import comparison_page
 from sbertkit.evaluation.report.diagnosis import diagnosis_page
 from sbertkit.evaluation.report.isotropy import isotropy_page
 from sbertkit.evaluation.report.page import write_page
@@ -17,7 +27,7 @@ from sbertkit.evaluation.report.sts import sts_page
 from sbertkit.evaluation.report.suite import suite_page
 from sbertkit.evaluation.suites import SuiteResult, read_suite
 from sbertkit.evaluation.suites.runner import SetScore
-from sbertkit.metrics import Interval
+from sbertkit.metrics import Interval, PairedTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OPTIONS = (
@@ -46,17 +56,46 @@ def suite_result() -> SuiteResult:
     return SuiteResult(suite, "tiny", "0" * 64, scores, missing, 0.8)
 
 
-@pytest.fixture(params=["sts", "isotropy", "diagnosis", "retrieval", "suite"])
+def comparison(unit: str) -> Comparison:
+    tests = {
+        "nDCG@10": PairedTest(0.0123, 0.00001, Interval(-0.01, 0.03, 0.95)),
+        "Success@10": PairedTest(-0.5, 0.04, Interval(-0.6, -0.4, 0.95)),
+    }
+    scores = dict.fromkeys(tests, 0.8)
+    if unit == "sets":
+        sets = {name: comparison("pairs") for name in ("sts12", "stsb-zh-cnsd", "nfcorpus-ecir")}
+        return Comparison("sets", 3, scores, scores, tests, ("one", "other"), sets, ("sick",))
+    details = {f"a-query-{row}": (row / 9, 0.5) for row in range(9)}
+    return Comparison(unit, 9, scores, scores, tests, ("one", "other"), details=details)
+
+
+PAGES = (
+    *("sts", "isotropy", "diagnosis", "retrieval", "suite"),
+    *("compare queries", "compare pairs", "compare sets"),
+)
+QUERIES = dict.fromkeys(QRELS, "does a normalization of the boundary layer help?")
+DOCUMENTS = {f"d{rank}": "a characteristically long-winded text " * 9 for rank in range(30)}
+
+
+@pytest.fixture(params=PAGES)
 def page(request: pytest.FixtureRequest, tiny_encoder: Encoder, tmp_path: Path) -> Path:
-    about = {"model": "tiny", "corpus": "texts"}
-    made = {
+    about = {
+        "model": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+        "corpus": "/home/somebody/collections/retrieval/cranfield",
+        "fingerprint": "0123456789abcdef" * 4,
+        "environment": environment(tiny_encoder),
+    }
+    compared = request.param.removeprefix("compare ")
+    pages = {
         "sts": lambda: sts_page(evaluate_sts(tiny_encoder, PAIRS), about),
         "isotropy": lambda: isotropy_page(evaluate_isotropy(tiny_encoder, TEXTS), about),
         "diagnosis": lambda: diagnosis_page(diagnose(tiny_encoder, TEXTS), about),
-        "retrieval": lambda: retrieval_page(evaluate_run(RUN, QRELS), about),
-        "suite": lambda: suite_page(suite_result()),
-    }[request.param]()
-    path = tmp_path / f"{request.param}.html"
+        "retrieval": lambda: retrieval_page(evaluate_run(RUN, QRELS), about, QUERIES, DOCUMENTS),
+        "suite": lambda: suite_page(suite_result(), about),
+    }
+    compare = partial(comparison_page, comparison(compared), about)
+    made = pages.get(request.param, compare)()
+    path = tmp_path / "page.html"
     write_page(path, made)
     return path
 
@@ -97,11 +136,44 @@ def test_a_page_that_asks_would_be_noticed(tmp_path: Path) -> None:
     assert asked_by_page(log) == {"http://127.0.0.1:9/x.png"}
 
 
-def test_a_report_fits_a_narrow_window(page: Path, tmp_path: Path) -> None:
-    script = "<script>document.title = document.documentElement.scrollWidth;</script></body>"
-    wide = tmp_path / "measured.html"
-    text = page.read_text().replace("default-src 'none'", "script-src 'unsafe-inline'")
-    wide.write_text(text.replace("</body>", script))
-    shown = browse(wide, tmp_path / "profile", "--window-size=500,900", "--dump-dom")
-    width = int(shown.split("<title>")[1].split("</title>")[0])
-    assert width <= 500
+_MEASURE = r"""
+const page = frame.contentDocument, words = [];
+const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+for (let node; (node = walker.nextNode()); ) {
+  if (node.parentElement.closest("svg, style")) continue;
+  for (const found of node.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+    const range = page.createRange();
+    range.setStart(node, found.index);
+    range.setEnd(node, found.index + found[0].length);
+    const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.top)));
+    if (found[0].length < 30 && lines.size > 1) words.push(found[0]);
+  }
+}
+const sizes = [...page.querySelectorAll("svg text")].map((one) => {
+  const {a, b} = one.getScreenCTM();  // rotated ones, too
+  return parseFloat(page.defaultView.getComputedStyle(one).fontSize) * Math.hypot(a, b);
+});
+const clipped = [...page.querySelectorAll(".wide")].filter(
+  (one) => one.scrollWidth > one.clientWidth
+).length;
+const width = page.documentElement.scrollWidth;
+document.title = JSON.stringify({width, words, clipped, size: Math.min(...sizes)});
+"""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_report_fits_a_window(page: Path, tmp_path: Path, width: int) -> None:
+    # A window has at least 500 pixels, a frame may have fewer.
+    frame = (
+        f'<iframe id="frame" style="border:0;width:{width}px;height:900px" '
+        f'srcdoc="{escape(page.read_text())}"></iframe>'
+    )
+    script = f"<script>frame.onload = () => {{ {_MEASURE} }};</script>"
+    outer = tmp_path / "outer.html"
+    outer.write_text(f"<!doctype html><title></title><body>{frame}{script}</body>")
+    shown = browse(outer, tmp_path / "profile", "--window-size=1400,900", "--dump-dom")
+    found = json.loads(unescape(shown.split("<title>")[1].split("</title>")[0]))
+    assert found["width"] <= width
+    assert found["clipped"] == 0
+    assert found["words"] == []
+    assert found["size"] >= 9

@@ -15,6 +15,7 @@ from sbertkit.encoder import Encoded, EncodeReport
 from sbertkit.encoder.protocols import Kind
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 from sbertkit.evaluation import evaluate_retrieval, evaluate_run
+from sbertkit.evaluation.text_counts import TextCounts
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
@@ -66,11 +67,16 @@ class WordRun:
     def __init__(self, encoder: WordEncoder, kind: Kind) -> None:
         self.encoder = encoder
         self.kind = kind
+        self.rows = 0
 
     def vectors(self, texts: Iterable[str], /, *, progress: bool = False) -> Iterator[Vectors]:
         waiting = iter(texts)
         while chunk := list(islice(waiting, self.encoder.chunk)):
+            self.rows += len(chunk)
             yield self.encoder.encode(chunk, self.kind)
+
+    def report(self) -> EncodeReport:
+        return EncodeReport(self.rows, (0,), 9, (), (), 0, 0.0, 0.0)
 
 
 @pytest.fixture
@@ -218,6 +224,13 @@ def test_a_corpus_in_chunks_gives_the_same(make: Make, size: int) -> None:
     for query, found in whole.run.items():
         assert parts.run[query] == pytest.approx(found, abs=1e-6)
     assert next(count for kind, count in encoder.asked if kind == "document") == size
+
+
+def test_queries_and_documents_that_were_truncated_are_counted(make: Make) -> None:
+    result = evaluate_retrieval(WordEncoder(), make())
+    assert result.encoded == TextCounts(texts=3 + 5, truncated=1, tokens_lost=9)
+    assert result.to_dict()["encoded"]["truncated"] == 1
+    assert evaluate_retrieval({"q1": {"d1": 1.0}}, make()).encoded is None
 
 
 def test_a_text_without_a_known_word_is_near_to_nothing(make: Make) -> None:

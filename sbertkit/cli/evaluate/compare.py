@@ -1,6 +1,6 @@
 """``eval compare``."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,6 +53,7 @@ def compare(
       sbertkit eval compare mine.trec bm25.trec --qrels scifact/qrels/test.tsv
     """
     from sbertkit.evaluation import compare_results, compare_runs
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.measures import DEFAULT_MEASURES
     from sbertkit.evaluation.report.comparison import comparison_page
 
@@ -77,7 +78,8 @@ def compare(
             exclude_self=exclude_self,
             missing_as_zero=missing_as_zero,
         )
-    about = {"A": first, "B": second, "qrels": qrels}
+    about: dict[str, Any] = {"A": first, "B": second, **({"qrels": qrels} if qrels else {})}
+    about["environment"] = environment()
     write_json(target, {**about, **found.to_dict()})
     write_report(report, lambda: comparison_page(found, about))
     if STANDARD_OUTPUT not in (target, report):

@@ -67,6 +67,7 @@ def index(
       sbertkit eval index indexes/scifact --collection scifact --measure nDCG@10
     """
     from sbertkit.evaluation import evaluate_index
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.index_quality import INDEX_MEASURES
     from sbertkit.retrieval import SearchIndex
 
@@ -90,7 +91,8 @@ def index(
             measures=measures or INDEX_MEASURES,
             progress=not quiet,
         )
-    write_json(target, {"index": directory, **result.to_dict()})
+    about = {"index": directory, "environment": environment()}
+    write_json(target, {**about, **result.to_dict()})
     if target is not STANDARD_OUTPUT:
         _print(result)
 

@@ -58,6 +58,7 @@ def isotropy(
       sbertkit eval isotropy corpus.txt --model bert-base-uncased --pooling mean
     """
     from sbertkit.evaluation import evaluate_isotropy
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.report.isotropy import isotropy_page
 
     target, report = targets_of(json_path, report_path, inputs=(corpus,))
@@ -71,6 +72,7 @@ def isotropy(
         "pooling": encoder.pooling,
         "corpus": corpus,
         "seed": seed,
+        "environment": environment(encoder),
     }
     write_json(target, {**about, **result.to_dict()})
     write_report(report, lambda: isotropy_page(result, about))

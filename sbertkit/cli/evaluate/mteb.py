@@ -40,10 +40,12 @@ def mteb(
       sbertkit eval mteb STSBenchmark SciFact --model all-MiniLM-L6-v2
     """
     from sbertkit.evaluation import evaluate_mteb
+    from sbertkit.evaluation.environment import environment
 
     (target,) = targets_of(json_path, inputs=tasks)
-    result = evaluate_mteb(load_encoder(), tasks, output, progress=not quiet)
-    write_json(target, result.to_dict())
+    encoder = load_encoder()
+    result = evaluate_mteb(encoder, tasks, output, progress=not quiet)
+    write_json(target, {"environment": environment(encoder), **result.to_dict()})
     if target is not STANDARD_OUTPUT:
         rows = [(name, result.measures[name], f"{one:.4f}") for name, one in result.scores.items()]
         print_table(("task", "measure", "score>"), rows)

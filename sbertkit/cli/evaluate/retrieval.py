@@ -1,6 +1,6 @@
 """``eval retrieval``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +39,7 @@ class _Evaluated(NamedTuple):
     """A result, and facts about the system."""
 
     result: "RetrievalResult"
-    system: Mapping[str, str]
+    system: Mapping[str, Any]
 
 
 @click.command()
@@ -103,7 +103,7 @@ def retrieval(
     """
     from sbertkit.data.retrieval import read_collection
     from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
-    from sbertkit.evaluation.report.retrieval import retrieval_page
+    from sbertkit.evaluation.report.retrieval import retrieval_page, shown_documents
 
     collection = set_or_path(collection)
     _check_options(click.get_current_context(), Path(collection))
@@ -123,7 +123,15 @@ def retrieval(
     write_json(targets[0], {**about, **result.to_dict()})
     write_rows(targets[1], ("query", *result.measures), _rows(result))
     write_run_file(targets[2], result.run)
-    write_report(targets[3], lambda: retrieval_page(result, about, _query_texts(collection)))
+    write_report(
+        targets[3],
+        lambda: retrieval_page(
+            result,
+            about,
+            _query_texts(collection),
+            _document_texts(collection, shown_documents(result)),
+        ),
+    )
     if STANDARD_OUTPUT not in targets:
         _print(about, result)
 
@@ -134,6 +142,16 @@ def _query_texts(collection: str) -> Mapping[str, str]:
 
     files = (Path(collection) / f"queries.jsonl{suffix}" for suffix in ("", ".gz"))
     return next((read_queries(file) for file in files if file.is_file()), {})
+
+
+def _document_texts(collection: str, ids: Set[str]) -> Mapping[str, str]:
+    """Texts of these documents; none if only a qrels file was given."""
+    from sbertkit.data import read_corpus
+
+    if not Path(collection).is_dir():
+        return {}
+    documents = (document for document, _ in read_corpus(collection))
+    return {document.id: document.text for document in documents if document.id in ids}
 
 
 def _check_options(context: click.Context, collection: Path) -> None:
@@ -153,8 +171,10 @@ def _check_options(context: click.Context, collection: Path) -> None:
 
 def _of_run_file(run: str, qrels: str, settings: Mapping[str, Any]) -> _Evaluated:
     from sbertkit.evaluation import evaluate_run
+    from sbertkit.evaluation.environment import environment
 
-    return _Evaluated(evaluate_run(run, qrels, **settings), {"run": run})
+    about = {"run": run, "environment": environment()}
+    return _Evaluated(evaluate_run(run, qrels, **settings), about)
 
 
 def _of_system(
@@ -165,9 +185,10 @@ def _of_system(
     settings: Mapping[str, Any],
 ) -> _Evaluated:
     from sbertkit.evaluation import evaluate_retrieval
+    from sbertkit.evaluation.environment import environment
 
     if run is not None:
-        about = {"split": collection.split, "run": run}
+        about = {"split": collection.split, "run": run, "environment": environment()}
         return _Evaluated(evaluate_retrieval(run, collection, **settings), about)
     if index is None:
         encoder = load_encoder()
@@ -176,7 +197,8 @@ def _of_system(
             "model": encoder.options.model,
             "fingerprint": encoder.fingerprint,
         }
-        return _Evaluated(evaluate_retrieval(encoder, collection, **settings), about)
+        result = evaluate_retrieval(encoder, collection, **settings)
+        return _Evaluated(result, {**about, "environment": environment(encoder)})
     from sbertkit.retrieval import SearchIndex
 
     context = click.get_current_context()
@@ -194,8 +216,10 @@ def _of_system(
             "kind": info.kind,
             "model": info.model,
             "fingerprint": info.fingerprint,
+            "index_precision": info.precision,
         }
-        return _Evaluated(evaluate_retrieval(opened, collection, **settings), about)
+        result = evaluate_retrieval(opened, collection, **settings)
+        return _Evaluated(result, {**about, "environment": environment(opened.encoder)})
 
 
 def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
@@ -206,13 +230,13 @@ def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
     ]
 
 
-def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
+def _print(about: Mapping[str, Any], result: "RetrievalResult") -> None:
     from sbertkit.evaluation.report.retrieval import measure_table, self_match_text
 
     table = measure_table(result)
     print_table(table.columns, table.rows)
     facts: list[tuple[str, object]] = [
-        (name, value) for name, value in about.items() if name != "fingerprint"
+        (name, value) for name, value in about.items() if name not in ("fingerprint", "environment")
     ]
     facts += [
         (
@@ -221,5 +245,6 @@ def _print(about: Mapping[str, str], result: "RetrievalResult") -> None:
             f"{len(result.without_hits):,} without hits",
         ),
         ("self-matches", self_match_text(result)),
+        *([] if result.encoded is None else result.encoded.facts().items()),
     ]
     print_facts(facts)

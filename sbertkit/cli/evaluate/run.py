@@ -57,6 +57,7 @@ def run(
       sbertkit eval run sts --model all-MiniLM-L6-v2 --report sts.html
     """
     from sbertkit.arguments import output_folder
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.report.suite import suite_page
     from sbertkit.evaluation.suites import read_suite, run_suite
     from sbertkit.user_cache import cache_folder
@@ -69,8 +70,9 @@ def run(
     folder = output or str(Path("results") / f"{chosen.name}-{encoder.fingerprint[:12]}")
     cache_path = None if no_cache else output_folder(cache) if cache else cache_folder("vectors")
     result = run_suite(encoder, chosen, folder, cache=cache_path, progress=not quiet)
-    write_json(target, result.to_dict())
-    write_report(report, lambda: suite_page(result))
+    about = {"environment": environment(encoder)}
+    write_json(target, {**about, **result.to_dict()})
+    write_report(report, lambda: suite_page(result, about))
     if STANDARD_OUTPUT not in (target, report):
         _print(result, folder)
 

@@ -56,6 +56,7 @@ def sts(
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.evaluation import evaluate_sts
+    from sbertkit.evaluation.environment import environment
     from sbertkit.evaluation.report.sts import sts_page
 
     file = set_or_path(file)
@@ -67,6 +68,7 @@ def sts(
         "model": encoder.options.model,
         "fingerprint": encoder.fingerprint,
         "pooling": encoder.pooling,
+        "environment": environment(encoder),
     }
     write_json(target, {**about, **result.to_dict()})
     write_report(report, lambda: sts_page(result, about))

@@ -16,11 +16,13 @@ from sbertkit.data.documents import ReadOptions
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_poolings
+from sbertkit.encoder.report import EncodeStats
 from sbertkit.encoder.whitening import FITTERS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.diagnosis.candidates import Candidate, candidates_of
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores
 from sbertkit.evaluation.pseudo_pairs import pseudo_pair
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
 from sbertkit.progress import track
 from sbertkit.schema import to_dict
@@ -74,6 +76,7 @@ class Diagnosis:
         best: The candidate with the highest score on the selection half of the pairs.
         gain: Gain of the best over the current one on the validation half, with a 95 % interval.
         candidates: All candidates, the best first.
+        encoded: Counts of the texts and the parts of texts that were encoded.
     """
 
     texts: tuple[str, ...]
@@ -83,6 +86,7 @@ class Diagnosis:
     best: CandidateScore
     gain: PairedTest
     candidates: tuple[CandidateScore, ...]
+    encoded: TextCounts
 
     @property
     def recommended(self) -> CandidateScore:
@@ -119,6 +123,7 @@ class Diagnosis:
             "keeps_current": self.keeps_current,
             "current": self.current.to_dict(),
             "best": self.best.to_dict(),
+            "encoded": to_dict(self.encoded),
             "gain": self.gain.difference,
             "interval": None if interval is None else interval._asdict(),
         }
@@ -174,7 +179,8 @@ def diagnose(
     poolings = list(dict.fromkeys(one.pooling for one in candidates))
     texts = [*paired, *(pair.first for pair in paired.values())]
     texts += [pair.second for pair in paired.values()]
-    grid = encode_poolings(encoder, texts, poolings, progress=progress)
+    stats = EncodeStats()
+    grid = encode_poolings(encoder, texts, poolings, progress=progress, stats=stats)
     order = np.random.default_rng(seed).permutation(count)
     scored: dict[Candidate, _Outcome] = {}
     left_out: dict[str, str] = {}
@@ -190,7 +196,7 @@ def diagnose(
             advance(1)
     for name, reason in left_out.items():
         logger.warning("%s could not be tried everywhere: %s", name, reason)
-    return _conclude(drawn, scored, order, seed)
+    return _conclude(drawn, scored, order, seed, TextCounts.of(stats.report(0, 0)))
 
 
 class _Parts(NamedTuple):
@@ -250,7 +256,11 @@ def _function_of(postprocessor: nn.Module | None) -> Callable[[Vectors], Vectors
 
 
 def _conclude(
-    drawn: Sample, outcomes: dict[Candidate, _Outcome], order: npt.NDArray[np.intp], seed: int
+    drawn: Sample,
+    outcomes: dict[Candidate, _Outcome],
+    order: npt.NDArray[np.intp],
+    seed: int,
+    encoded: TextCounts,
 ) -> Diagnosis:
     """The ranking, the best, and its gain on the validation pairs."""
     selection, validation = order[::2], order[1::2]
@@ -274,4 +284,5 @@ def _conclude(
         best=best,
         gain=gain,
         candidates=tuple(ranked),
+        encoded=encoded,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from sbertkit.evaluation.comparison import Comparison
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.formatting import UNDEFINED, decimal, listed, p_value_text
 from sbertkit.metrics import Interval
 
@@ -116,7 +116,7 @@ def comparison_page(found: Comparison, about: Mapping[str, Any]) -> Page:
     if names[0] == names[1] and "A" in about:
         names = about["A"], about["B"]
     title = f"Comparison: {names[0]} and {names[1]}"
-    return Page(title, headline, facts, sections, dict(about))
+    return Page(title, headline, facts, sections, lineage_of(about))
 
 
 def system_name(name: str, file: object) -> str:

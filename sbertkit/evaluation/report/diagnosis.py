@@ -5,7 +5,7 @@ from typing import Any
 
 from sbertkit.evaluation.diagnosis import CandidateScore, Diagnosis
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.formatting import decimal, interval_text
 
 _MAX_ROWS = 40
@@ -60,6 +60,7 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
     facts = {
         "model": about.get("model"),
         "corpus": f"{about.get('corpus')}, {len(found.texts):,} of {found.documents:,} texts",
+        **found.encoded.facts(),
         "advice": advice(found),
     }
     table = candidate_table(found, _MAX_ROWS)
@@ -98,7 +99,7 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
             ],
         )
     ]
-    return Page(f"Diagnosis: {about.get('model')}", headline, facts, sections, dict(about))
+    return Page(f"Diagnosis: {about.get('model')}", headline, facts, sections, lineage_of(about))
 
 
 def _name(one: CandidateScore, found: Diagnosis) -> str:

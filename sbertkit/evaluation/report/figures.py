@@ -38,7 +38,7 @@ _SETTINGS = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
-_WIDTH, _HEIGHT = 7.0, 3.6
+_WIDTH, _HEIGHT = 5.0, 3.2
 _MAX_DOTS = 3_000
 _MAX_LABEL = 28
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sbertkit.evaluation.isotropy import IsotropyResult, Space
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.formatting import decimal
 
 COMPONENTS = (1, 3, 10)
@@ -62,9 +62,10 @@ def isotropy_page(result: IsotropyResult, about: Mapping[str, Any]) -> Page:
         "model": about.get("model"),
         "pooling": about.get("pooling"),
         "corpus": f"{about.get('corpus')}, {result.texts:,} of {result.documents:,} texts",
+        **result.encoded.facts(),
     }
     sections = [_space(result), _frequency(result), _layers(result)]
-    return Page(f"Isotropy: {about.get('model')}", headline, facts, sections, dict(about))
+    return Page(f"Isotropy: {about.get('model')}", headline, facts, sections, lineage_of(about))
 
 
 def _space(result: IsotropyResult) -> Section:

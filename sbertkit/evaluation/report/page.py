@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sbertkit.evaluation.environment import environment_facts
 from sbertkit.storage import staged_file, storage_errors
 from sbertkit.terminal import visible_text
 
@@ -37,13 +38,23 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """An example: a title, a text, and lists of more texts by what they are."""
+
+    title: str
+    text: str
+    lists: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A title, sentences, tables and pictures, in this order."""
+    """A title, sentences, tables, pictures and cases, in this order."""
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
+    cases: Sequence[Case] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,12 @@ class Page:
     facts: Mapping[str, object]
     sections: Sequence[Section]
     lineage: Mapping[str, object] = field(default_factory=dict)
+
+
+def lineage_of(about: Mapping[str, Any]) -> dict[str, object]:
+    """Facts about a result for the end of its page; its ``environment`` in several lines."""
+    found = {name: value for name, value in about.items() if name != "environment"}
+    return {**found, **environment_facts(about.get("environment", {}))}
 
 
 def render(page: Page) -> str:

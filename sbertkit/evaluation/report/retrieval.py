@@ -1,18 +1,23 @@
 """The report of a retrieval evaluation."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from sbertkit.data.retrieval.runs import ranked
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Case, Page, Picture, Section, Table, lineage_of
 from sbertkit.evaluation.report.published import published_section
 from sbertkit.evaluation.retrieval import RetrievalResult
 from sbertkit.formatting import decimal, interval_text, listed, percent
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 _BINS = 20
-_MAX_QUERIES = 30
+_MAX_QUERIES = 20
+_MAX_DOCUMENTS = 3
+_MAX_CHARS = 240
 _MAX_IDS = 20
 
 
@@ -34,7 +39,10 @@ def self_match_text(result: RetrievalResult) -> str:
 
 
 def retrieval_page(
-    result: RetrievalResult, about: Mapping[str, Any], queries: Mapping[str, str] | None = None
+    result: RetrievalResult,
+    about: Mapping[str, Any],
+    queries: Mapping[str, str] = _NONE,
+    documents: Mapping[str, str] = _NONE,
 ) -> Page:
     """The page of a result.
 
@@ -42,6 +50,7 @@ def retrieval_page(
         result: Of `evaluate_retrieval` or `evaluate_run`.
         about: What was evaluated, by name: ``collection``, ``split``, ``model`` and more.
         queries: Texts by query id, where they are known.
+        documents: Texts by document id, of those of `shown_documents`, where they are known.
     """
     first = next(iter(result.measures))
     system = about.get("index") or about.get("run") or about.get("model")
@@ -54,6 +63,7 @@ def retrieval_page(
         "split": about.get("split"),
         "system": system,
         "self-matches": self_match_text(result),
+        **({} if result.encoded is None else result.encoded.facts()),
     }
     published = None
     if about.get("split") == "test" and "nDCG@10" in result.measures:
@@ -64,9 +74,9 @@ def retrieval_page(
         *([published] if published else []),
         _distribution(result, first),
         _missing(result),
-        _hardest(result, first, queries or {}),
+        _hardest(result, queries, documents),
     ]
-    return Page(f"Retrieval: {system}", headline, facts, sections, dict(about))
+    return Page(f"Retrieval: {system}", headline, facts, sections, lineage_of(about))
 
 
 def _measures(result: RetrievalResult) -> Section:
@@ -118,10 +128,66 @@ def _missing(result: RetrievalResult) -> Section:
     return Section("What is missing", tables=[Table(("what", "count>", "ids"), rows)])
 
 
-def _hardest(result: RetrievalResult, name: str, queries: Mapping[str, str]) -> Section:
-    values = result.per_query[name]
-    order = sorted(values, key=lambda query: values[query])[:_MAX_QUERIES]
-    rows = [(query, decimal(values[query], 4), queries.get(query, "")) for query in order]
+def shown_documents(result: RetrievalResult) -> set[str]:
+    """Ids of the documents whose texts a page shows."""
+    return {
+        document
+        for query in _hardest_queries(result)
+        for document in (*_returned(result, query), *_relevant(result, query))
+    }
+
+
+def _hardest_queries(result: RetrievalResult) -> list[str]:
+    values = next(iter(result.per_query.values()))
+    return sorted(values, key=lambda query: values[query])[:_MAX_QUERIES]
+
+
+def _returned(result: RetrievalResult, query: str) -> list[str]:
+    return ranked(result.run.get(query, {}))[:_MAX_DOCUMENTS]
+
+
+def _relevant(result: RetrievalResult, query: str) -> list[str]:
+    """The relevant documents, those of the highest grades first."""
+    grades = result.qrels[query]
+    order = sorted(grades, key=lambda document: -grades[document])
+    return [document for document in order if grades[document] > 0][:_MAX_DOCUMENTS]
+
+
+def _hardest(
+    result: RetrievalResult, queries: Mapping[str, str], documents: Mapping[str, str]
+) -> Section:
+    """The queries with the lowest values, what was returned, and what should have been."""
+    name = next(iter(result.measures))
+    cases = []
+    for query in _hardest_queries(result):
+        grades, found = result.qrels[query], result.run.get(query, {})
+        ranks = {document: rank for rank, document in enumerate(ranked(found), 1)}
+        returned = [
+            _shown(document, "relevant" if grades.get(document, 0) > 0 else "", documents)
+            for document in _returned(result, query)
+        ]
+        relevant = [
+            _shown(
+                document,
+                f"rank {ranks[document]:,}" if document in ranks else "not returned",
+                documents,
+            )
+            for document in _relevant(result, query)
+        ]
+        count = sum(grade > 0 for grade in grades.values())
+        lists = {"returned": returned or ["nothing"], f"relevant ({count:,} in all)": relevant}
+        title = f"{query}: {name} {decimal(result.per_query[name][query], 4)}"
+        cases.append(Case(title, queries.get(query, ""), lists))
     return Section(
-        f"Queries with the lowest {name}", tables=[Table(("id", f"{name}>", "query"), rows)]
+        f"Queries with the lowest {name}",
+        ["What was returned first, and what should have been."],
+        cases=cases,
     )
+
+
+def _shown(document: str, remark: str, documents: Mapping[str, str]) -> str:
+    """A document as ``ID (REMARK): TEXT``."""
+    text = " ".join(documents.get(document, "").split())
+    short = text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 3]}..."
+    named = f"{document} ({remark})" if remark else document
+    return f"{named}: {short}" if short else named

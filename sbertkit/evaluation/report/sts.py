@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.evaluation.report.published import published_section
 from sbertkit.evaluation.sts import StsResult
 from sbertkit.formatting import decimal, percent, percent_interval
@@ -59,7 +59,7 @@ def sts_page(result: StsResult, about: Mapping[str, Any]) -> Page:
         "pooling": about.get("pooling"),
         "file": result.source or "pairs from memory",
         "split": result.split or "none in the file",
-        "distinct sentences": f"{result.sentences:,}",
+        **result.encoded.facts(),
     }
     measured = (str(about.get("model")), percent(result.spearman))
     published = published_section(result.source, measured) if result.split == "test" else None
@@ -68,7 +68,7 @@ def sts_page(result: StsResult, about: Mapping[str, Any]) -> Page:
         sections.append(_subsets(result))
     sections += [_truncated(result), _disagreements(result)]
     title = f"Semantic textual similarity: {about.get('model')}"
-    return Page(title, headline, facts, sections, dict(about))
+    return Page(title, headline, facts, sections, lineage_of(about))
 
 
 def _correlations(result: StsResult) -> Section:

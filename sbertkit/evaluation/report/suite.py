@@ -1,8 +1,13 @@
 """The report of a suite: an encoder's scores and published ones."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from sbertkit.evaluation.report import figures
-from sbertkit.evaluation.report.page import Page, Picture, Section, Table
+from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.evaluation.suites import SuiteResult
+from sbertkit.evaluation.suites.runner import SetScore
 from sbertkit.formatting import decimal, percent, percent_interval
 
 Row = tuple[object, ...]
@@ -22,8 +27,13 @@ def suite_table(result: SuiteResult) -> Table:
     return Table(columns, rows, marked=frozenset({0}))
 
 
-def suite_page(result: SuiteResult) -> Page:
-    """The page of a result."""
+def suite_page(result: SuiteResult, about: Mapping[str, Any] = MappingProxyType({})) -> Page:
+    """The page of a result.
+
+    Args:
+        result: Of `run_suite`.
+        about: More on how it was measured, by name, such as ``environment``.
+    """
     suite = result.suite
     headline = {
         "mean": percent(result.mean),
@@ -39,7 +49,9 @@ def suite_page(result: SuiteResult) -> Page:
         _each(result),
         _sources(result),
     ]
-    lineage = {"model": result.model, "fingerprint": result.fingerprint, "suite": suite.name}
+    lineage = lineage_of(
+        {"model": result.model, "fingerprint": result.fingerprint, "suite": suite.name, **about}
+    )
     return Page(f"{suite.title}: {result.model}", headline, facts, sections, lineage)
 
 
@@ -51,12 +63,12 @@ def _measures(result: SuiteResult) -> str:
 def _each(result: SuiteResult) -> Section:
     scores = result.scores.values()
     rows = [
-        (name, one.measure, percent(one.score), percent_interval(one.interval))
+        (name, one.measure, percent(one.score), percent_interval(one.interval), *_counts(one))
         for name, one in result.scores.items()
     ]
     return Section(
         "Scores by set",
-        tables=[Table(("set", "measure", "score>", "95 % interval>"), rows)],
+        tables=[Table(("set", "measure", "score>", "95 % interval>", "texts truncated>"), rows)],
         pictures=[
             Picture(
                 figures.bars(
@@ -71,6 +83,11 @@ def _each(result: SuiteResult) -> Section:
             )
         ],
     )
+
+
+def _counts(one: SetScore) -> Row:
+    counts = one.details.get("encoded")
+    return (None if counts is None else f"{counts['truncated']:,} of {counts['texts']:,}",)
 
 
 def _sources(result: SuiteResult) -> Section:
