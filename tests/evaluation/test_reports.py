@@ -276,7 +276,7 @@ def test_the_page_says_when_with_what_and_on_what_a_result_was_measured(
         f"sbertkit {sbertkit.__version__}",
         f"torch {version('torch')}",
         f"date {datetime.now(UTC):%Y-%m-}",
-        *("precision fp32", "backend torch", "device cpu"),
+        *("precision fp32", f"backend {tiny_encoder.backend}", "device cpu"),
         f"cores, {platform.system()}",
         f"truncated {sts.truncated} of {sts.sentences} texts",
     )
