@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import asdict
 from functools import partial
 from html import escape, unescape
 from pathlib import Path
@@ -27,6 +28,7 @@ from sbertkit.evaluation.report.sts import sts_page
 from sbertkit.evaluation.report.suite import suite_page
 from sbertkit.evaluation.suites import SuiteResult, read_suite
 from sbertkit.evaluation.suites.runner import SetScore
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import Interval, PairedTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -50,7 +52,8 @@ pytestmark = [
 
 def suite_result() -> SuiteResult:
     suite = read_suite("sts")
-    score = SetScore("sts", "Spearman", 0.8, Interval(0.78, 0.82, 0.95), {})
+    details = {"encoded": asdict(TextCounts(12_345, 678, 9_012, 345, 678_901))}
+    score = SetScore("sts", "Spearman", 0.8, Interval(0.78, 0.82, 0.95), details)
     scores = {one.name: score for one in suite.sets[:-1]}
     missing = {suite.sets[-1].name: "not on this machine"}
     return SuiteResult(suite, "tiny", "0" * 64, scores, missing, 0.8)

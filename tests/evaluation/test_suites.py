@@ -212,6 +212,7 @@ RESULTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "markup": lambda content: _with(content, ("spearman", "measures"), "<script>"),
     "too large": lambda content: _with(content, ("spearman", "measures"), 10**400),
     "interval": lambda content: _with(content, ("interval", "intervals"), {"evil": 1}),
+    "counts": lambda content: {**content, "result": {**content["result"], "encoded": "evil"}},
     "no measure": lambda content: _with(content, ("spearman", "measures"), {}),
 }
 

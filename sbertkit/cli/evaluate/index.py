@@ -91,7 +91,8 @@ def index(
             measures=measures or INDEX_MEASURES,
             progress=not quiet,
         )
-    about = {"index": directory, "environment": environment()}
+        precision = opened.info().precision
+    about = {"index": directory, "precision": precision, "environment": environment()}
     write_json(target, {**about, **result.to_dict()})
     if target is not STANDARD_OUTPUT:
         _print(result)

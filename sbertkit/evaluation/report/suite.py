@@ -8,7 +8,9 @@ from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Page, Picture, Section, Table, lineage_of
 from sbertkit.evaluation.suites import SuiteResult
 from sbertkit.evaluation.suites.runner import SetScore
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import decimal, percent, percent_interval
+from sbertkit.schema import as_record
 
 Row = tuple[object, ...]
 
@@ -68,7 +70,12 @@ def _each(result: SuiteResult) -> Section:
     ]
     return Section(
         "Scores by set",
-        tables=[Table(("set", "measure", "score>", "95 % interval>", "texts truncated>"), rows)],
+        tables=[
+            Table(
+                ("set", "measure", "score>", "95 % interval>", "truncated>", "unknown tokens>"),
+                rows,
+            )
+        ],
         pictures=[
             Picture(
                 figures.bars(
@@ -86,8 +93,8 @@ def _each(result: SuiteResult) -> Section:
 
 
 def _counts(one: SetScore) -> Row:
-    counts = one.details.get("encoded")
-    return (None if counts is None else f"{counts['truncated']:,} of {counts['texts']:,}",)
+    counts = as_record(one.details["encoded"], TextCounts, "encoded")
+    return tuple(counts.facts().values())
 
 
 def _sources(result: SuiteResult) -> Section:

@@ -17,6 +17,7 @@ from sbertkit.errors import InputError
 from sbertkit.evaluation.retrieval import evaluate_retrieval
 from sbertkit.evaluation.sts import PairValues, evaluate_sts
 from sbertkit.evaluation.suites.definition import Suite
+from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.evaluation.vector_cache import CachedEncoder
 from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval
@@ -167,6 +168,7 @@ class _Sts:
     spearman: float | None
     interval: StoredInterval | None
     per_pair: PairValues
+    encoded: TextCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class _Retrieval:
 
     measures: dict[str, float]
     intervals: dict[str, StoredInterval | None]
+    encoded: TextCounts
 
 
 def _score(suite: Suite, one: NamedSet, details: Any, file: Path) -> SetScore:
