@@ -12,7 +12,7 @@ from sbertkit.cli.files import (
     write_json,
     write_report,
 )
-from sbertkit.cli.options import measure_option
+from sbertkit.cli.options import measure_option, quiet_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.errors import InputError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @report_option
+@quiet_option
 def compare(
     first: str,
     second: str,
@@ -40,6 +41,7 @@ def compare(
     missing_as_zero: bool,
     json_path: str | None,
     report_path: str | None,
+    quiet: bool,
 ) -> None:
     """Test whether system A is significantly better than system B.
 
@@ -62,7 +64,7 @@ def compare(
         for value, option in ((measures, "--measure"), (exclude_self, "--exclude-self")):
             if value:
                 raise click.UsageError(f"{option} needs run files and --qrels")
-        found = compare_results(first, second, missing_as_zero=missing_as_zero)
+        found = compare_results(first, second, missing_as_zero=missing_as_zero, progress=not quiet)
     else:
         for path in (first, second):
             if path.endswith(".json"):
@@ -77,6 +79,7 @@ def compare(
             measures=measures or DEFAULT_MEASURES,
             exclude_self=exclude_self,
             missing_as_zero=missing_as_zero,
+            progress=not quiet,
         )
     about: dict[str, Any] = {"A": first, "B": second, **({"qrels": qrels} if qrels else {})}
     about["environment"] = environment()

@@ -12,11 +12,15 @@ from sbertkit.evaluation.comparison.scores import (
     QueryScores,
     SetScores,
     compare_sets,
+    match_sets,
     matched,
 )
 from sbertkit.evaluation.comparison.systems import Result, read_system
 from sbertkit.evaluation.measures import DEFAULT_MEASURES
 from sbertkit.evaluation.retrieval import evaluate_run
+from sbertkit.progress import track
+
+_LABEL = "testing"
 
 
 def compare_runs(
@@ -27,6 +31,7 @@ def compare_runs(
     measures: Sequence[str] = DEFAULT_MEASURES,
     exclude_self: bool = False,
     missing_as_zero: bool = False,
+    progress: bool = False,
 ) -> Comparison:
     """Compares two runs over the same judged queries.
 
@@ -37,6 +42,7 @@ def compare_runs(
         measures: Measures by ir-measures' names.
         exclude_self: Exclude documents with the query's own id.
         missing_as_zero: Count a query that only one run answers as 0 for the other.
+        progress: Show progress on standard error.
 
     Raises:
         InputError: As `evaluate_run`; or the runs answer different queries.
@@ -48,7 +54,7 @@ def compare_runs(
         evaluate_run(run, grades, measures=measures, exclude_self=exclude_self)
         for run in (first, second)
     ]
-    found = compare_results(*results, missing_as_zero=missing_as_zero)
+    found = compare_results(*results, missing_as_zero=missing_as_zero, progress=progress)
     one, other = (
         os.fspath(run) if isinstance(run, str | os.PathLike) else name
         for run, name in zip((first, second), found.systems, strict=True)
@@ -56,7 +62,9 @@ def compare_runs(
     return replace(found, systems=(one, other))
 
 
-def compare_results(first: Result, second: Result, *, missing_as_zero: bool = False) -> Comparison:
+def compare_results(
+    first: Result, second: Result, *, missing_as_zero: bool = False, progress: bool = False
+) -> Comparison:
     """Compares two results on the same data by the measures, or the sets, that both have.
 
     The p-value is that of the two-sided paired permutation test, the interval the paired
@@ -67,6 +75,7 @@ def compare_results(first: Result, second: Result, *, missing_as_zero: bool = Fa
             one.
         second: Another result of the same kind.
         missing_as_zero: Count a query that only one system answers as 0 for the other.
+        progress: Show progress on standard error.
 
     Raises:
         InputError: A file without such a result, results of different kinds, different queries or
@@ -87,9 +96,16 @@ def compare_results(first: Result, second: Result, *, missing_as_zero: bool = Fa
         )
     match one.scores, other.scores:
         case SetScores() as mine, SetScores() as theirs:
-            found = compare_sets(mine, theirs, missing_as_zero=missing_as_zero)
+            sets = match_sets(mine, theirs, missing_as_zero=missing_as_zero)
+            total = 1 + sum(len(one.differences) for one in sets.values())
+            with track(_LABEL, total, shown=progress) as advance:
+                found = compare_sets(sets, advance)
+            every = mine.sets.keys() | theirs.sets.keys()
+            found = replace(found, left_out=tuple(sorted(every - sets.keys())))
         case (QueryScores() | PairScores()) as mine, (QueryScores() | PairScores()) as theirs:
-            found = matched(mine, theirs, missing_as_zero=missing_as_zero).compared()
+            rows = matched(mine, theirs, missing_as_zero=missing_as_zero)
+            with track(_LABEL, len(rows.differences), shown=progress) as advance:
+                found = rows.compared(advance)
     return replace(found, systems=(one.name, other.name))
 
 

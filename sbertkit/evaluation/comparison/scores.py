@@ -20,6 +20,7 @@ from sbertkit.metrics import (
     spearman,
 )
 from sbertkit.metrics.correlation import order_codes, ranks_of_codes
+from sbertkit.progress import Advance
 
 _CORRELATIONS = {"Spearman": spearman, "Pearson": pearson}
 _MAX_LISTED = 5
@@ -41,9 +42,12 @@ class Matched:
         """The difference of the first measure."""
         return next(iter(self.differences.values()))
 
-    def compared(self) -> Comparison:
-        """The comparison, without names of the systems."""
-        tests = {name: paired_test(one) for name, one in self.differences.items()}
+    def compared(self, advance: Advance) -> Comparison:
+        """The comparison, without names of the systems; each test advances by 1."""
+        tests = {}
+        for name, one in self.differences.items():
+            tests[name] = paired_test(one)
+            advance(1)
         return Comparison(
             self.unit, self.count, self.first, self.second, tests, details=self.details
         )
@@ -178,8 +182,8 @@ def matched(one: Scores, other: Scores, *, missing_as_zero: bool) -> Matched:
     raise InputError("one result is of queries, the other of sentence pairs; compare two of a kind")
 
 
-def compare_sets(first: SetScores, second: SetScores, *, missing_as_zero: bool) -> Comparison:
-    """Both systems on the sets in common, and the mean of the first measures over them.
+def match_sets(first: SetScores, second: SetScores, *, missing_as_zero: bool) -> dict[str, Matched]:
+    """The scores of two systems on the sets in common, by the names of sets.
 
     Raises:
         InputError: No set in common with defined scores, or different queries or pairs in one.
@@ -200,15 +204,26 @@ def compare_sets(first: SetScores, second: SetScores, *, missing_as_zero: bool) 
             )
         except InputError as error:
             raise InputError(f"{printable(name, 40)}: {error}") from error
-    sets = {name: one.compared() for name, one in found.items()}
+    return found
+
+
+def compare_sets(found: Mapping[str, Matched], advance: Advance) -> Comparison:
+    """The comparison set by set and in the mean of the first measures; see `Matched.compared`.
+
+    Args:
+        found: Of `match_sets`.
+        advance: Takes the number of tests done.
+    """
+    sets = {name: one.compared(advance) for name, one in found.items()}
+    mean = mean_test([one.headline for one in found.values()])
+    advance(1)
     return Comparison(
         "sets",
         len(sets),
         _mean([one.first for one in sets.values()]),
         _mean([one.second for one in sets.values()]),
-        {MEAN: mean_test([one.headline for one in found.values()])},
+        {MEAN: mean},
         sets=sets,
-        left_out=tuple(sorted((first.sets.keys() | second.sets.keys()) - set(names))),
     )
 
 
