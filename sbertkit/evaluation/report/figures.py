@@ -41,6 +41,8 @@ _SETTINGS = {
 _WIDTH, _HEIGHT = 5.0, 3.2
 _MAX_DOTS = 3_000
 _MAX_LABEL = 28
+_MAX_TICKS = 5
+"""On the horizontal axis, so that long numbers do not overlap."""
 
 
 def scatter(x: Numbers, y: Numbers, *, x_label: str, y_label: str, name: str) -> str:
@@ -109,21 +111,32 @@ def line(values: Sequence[float | None], *, x_label: str, y_label: str, name: st
 
     def draw(axes: Any) -> None:
         axes.plot(range(len(known)), known, "o-", color=_ONE, markersize=4, linewidth=1.6)
-        axes.set_xticks(range(len(known)))
         axes.set_xlabel(_label(x_label))
         axes.set_ylabel(_label(y_label))
 
-    return _drawn(draw, name)
+    return _drawn(draw, name, whole=True)
 
 
-def _drawn(draw: Callable[[Any], None], name: str, height: float = _HEIGHT) -> str:
-    """The SVG element of one pair of axes."""
+def _drawn(
+    draw: Callable[[Any], None], name: str, height: float = _HEIGHT, *, whole: bool = False
+) -> str:
+    """The SVG element of one pair of axes.
+
+    Args:
+        draw: Draws on the axes.
+        name: What the drawing is.
+        height: In inches.
+        whole: Whether only whole numbers are marked on the horizontal axis.
+    """
 
     def figure() -> Any:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
 
         made = Figure(figsize=(_WIDTH, height), layout="constrained")
-        draw(made.add_subplot())
+        axes = made.add_subplot()
+        axes.xaxis.set_major_locator(MaxNLocator(_MAX_TICKS, integer=whole))
+        draw(axes)
         return made
 
     document = svg(figure, _SETTINGS, name)
