@@ -20,7 +20,10 @@ MEASURES = ("nDCG@10", "AP", "RR@10", "R@100")
 SOURCES = [
     *VECTORS,
     "sbertkit/data/retrieval",
-    *(f"sbertkit/evaluation/{name}.py" for name in ("top_k", "measures", "retrieval")),
+    *(
+        f"sbertkit/evaluation/{name}.py"
+        for name in ("answers", "measures", "retrieval", "self_matches", "top_k")
+    ),
 ]
 
 
