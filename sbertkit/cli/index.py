@@ -119,18 +119,15 @@ def index(
         options=BuildOptions(clusters, vectors),
     ) as built:
         facts = built.info()
-    size = decimal(facts.bytes - facts.encoder_bytes)
+    rest = facts.bytes - facts.encoder_bytes
+    size = decimal(rest)
     if facts.encoder_bytes:
         size += f", and its encoder, {decimal(facts.encoder_bytes)}"
+    if with_encoder is None and facts.encoder_bytes > _LARGE_SHARE * rest:
+        size += ": --without-encoder leaves it out"
     print_line(
         f"{facts.documents:,} documents in {path} ({facts.kind}, {facts.dim} dimensions, {size})"
     )
-    rest = facts.bytes - facts.encoder_bytes
-    if with_encoder is None and facts.encoder_bytes > _LARGE_SHARE * rest and not quiet:
-        say(
-            "most of it is the encoder: --without-encoder leaves it out, and searches on this "
-            "machine find it in the user's cache"
-        )
 
 
 def _update(
