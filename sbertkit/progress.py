@@ -1,6 +1,7 @@
 """Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ Advance = Callable[[int], None]
 """Called with the number of items done since the last call."""
 
 _SECONDS_BETWEEN_LINES = 10.0
+_MOMENT = 2.0
 _SLOW = 9.5
 """Items per second below which a rate has two digits."""
 
 
 @contextmanager
-def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -> Iterator[Advance]:
+def track(
+    label: str,
+    total: int | None,
+    *,
+    done: int = 0,
+    shown: bool = True,
+    note: Callable[[], str] = str,
+) -> Iterator[Advance]:
     """Yields a function to call with each number of items done.
 
     Progress that cannot be shown, since standard error is closed or full, is no error.
@@ -26,14 +35,28 @@ def track(label: str, total: int | None, *, done: int = 0, shown: bool = True) -
         total: Number of items, or ``None`` when it is not known.
         done: Items of these that were done before.
         shown: ``False`` shows nothing.
+        note: Gives what else is shown of the work as it is now, such as a loss.
     """
     if not shown:
         yield _silent
     elif error_stream().isatty() and os.environ.get("TERM") != "dumb":
-        with _bar(label, total, done) as advance:
+        with _bar(label, total, done, note) as advance:
             yield advance
     else:
-        yield _line_writer(label, total, done)
+        yield _line_writer(label, total, done, note)
+
+
+@contextmanager
+def under_way(work: str, *, shown: bool = True) -> Iterator[None]:
+    """Says what is being done in the block, if it takes longer than a moment."""
+    timer = threading.Timer(_MOMENT, say, [f"{work} ..."])
+    timer.daemon = True
+    if shown:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def say(line: str, *, shown: bool = True) -> None:
@@ -52,7 +75,7 @@ def _silent(done: int) -> None:
 
 
 @contextmanager
-def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
+def _bar(label: str, total: int | None, done: int, note: Callable[[], str]) -> Iterator[Advance]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -68,12 +91,18 @@ def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
         def render(self, task: Task) -> Text:
             return Text(rate_text(task.finished_speed or task.speed or 0))
 
+    class Note(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            del task
+            return Text(visible_text(note()))
+
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Rate(),
         TimeRemainingColumn(),
+        Note(),
     )
     console = make_console(error_stream())
     # Standard output is left alone: what is printed meanwhile is data and may go to a file.
@@ -82,7 +111,7 @@ def _bar(label: str, total: int | None, done: int) -> Iterator[Advance]:
         yield lambda done: progress.advance(task, done)
 
 
-def _line_writer(label: str, total: int | None, before: int) -> Advance:
+def _line_writer(label: str, total: int | None, before: int, note: Callable[[], str]) -> Advance:
     started = last = time.monotonic()
     finished = before
 
@@ -97,6 +126,7 @@ def _line_writer(label: str, total: int | None, before: int) -> Advance:
         of_total = "" if total is None else f" of {total:,}"
         known = 0 if total is None else max(0, total - finished)
         left = f", {known / rate:,.0f} s left" if known and rate else ""
-        say(f"{label}: {finished:,}{of_total}, {rate_text(rate)}{left}")
+        more = f", {note()}" if note() else ""
+        say(f"{label}: {finished:,}{of_total}, {rate_text(rate)}{left}{more}")
 
     return advance

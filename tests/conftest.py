@@ -35,6 +35,12 @@ def user_cache_home(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True)
+def no_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets nothing be said only because a busy machine is slow."""
+    monkeypatch.setattr("sbertkit.progress._MOMENT", 3600.0)
+
+
+@pytest.fixture(autouse=True)
 def unknown_models(user_cache_home: None) -> None:
     """Lets every test load its models themselves, whatever tests before it have exported."""
     del user_cache_home

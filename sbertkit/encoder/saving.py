@@ -1,5 +1,6 @@
 """Writes a model as a folder in the layout of sentence-transformers."""
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from sbertkit.encoder.layout import pooling_flags
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.torch_model import TorchModel
-from sbertkit.encoder.transformer import quiet_transformers
+from sbertkit.encoder.transformer import Transformer, quiet_transformers
 from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors, writer_errors
 
@@ -180,6 +181,9 @@ def _write_settings(model: TorchModel, folder: Path) -> None:
         # sentence-transformers does not batch without one. In the tokenizer's own files it would
         # become a special token, and texts and fingerprint others; a long one is in few texts.
         transformer["tokenizer_args"] = {"pad_token": max(tokenizer.get_vocab(), key=_longest)}
+    if _lacks_its_pooler(model.transformer):
+        # else sentence-transformers makes one, which nothing uses, and warns of its weights
+        transformer["model_args"] = {"add_pooling_layer": False}
     _write_json(folder / "sentence_bert_config.json", transformer)
     declared = model.settings
     default = declared.get("default_prompt_name")
@@ -194,6 +198,12 @@ def _write_settings(model: TorchModel, folder: Path) -> None:
             "default_prompt_name": default,
         },
     )
+
+
+def _lacks_its_pooler(transformer: Transformer) -> bool:
+    """Whether there are no weights for the pooler that a model may have."""
+    takes = "add_pooling_layer" in inspect.signature(type(transformer.model).__init__).parameters
+    return takes and any(name.startswith("pooler.") for name in transformer.missing)
 
 
 def _longest(token: str) -> tuple[int, str]:

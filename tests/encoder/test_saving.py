@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tiny_models
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from test_pooling import POOLINGS
 
 from sbertkit.encoder import Encoder
@@ -451,3 +452,22 @@ def test_the_bundled_model_is_saved_and_loaded_with_the_same_vectors(
     assert json.loads((tmp_path / "saved" / "sbertkit.json").read_text())["lineage"]["base"] == (
         "all-MiniLM-L6-v2"
     )
+
+
+def test_sentence_transformers_makes_no_pooler_that_a_model_lacks(
+    tiny_copy: Callable[..., Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tiny_copy("bert")
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: one for name, one in weights.items() if not name.startswith("pooler.")}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    encoder = Encoder.load(folder, pooling="mean")
+    encoder.save(tmp_path / "saved")
+    from sentence_transformers import SentenceTransformer
+
+    capfd.readouterr()
+    model = SentenceTransformer(str(tmp_path / "saved"))
+    heard = capfd.readouterr()
+    assert "pooler" not in heard.out + heard.err
+    assert np.allclose(model.encode(["a boat"]), encoder.encode(["a boat"]), atol=1e-6)

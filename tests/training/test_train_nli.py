@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ from training_cases import (
     write_nli,
 )
 
-from sbertkit import TrainConfig, TrainResult, train_nli
+from sbertkit import TrainConfig, TrainResult, progress, train_nli
 from sbertkit.data.nli import NliPair, NliSet, read_nli
 from sbertkit.encoder import Encoder
 from sbertkit.errors import (
@@ -717,3 +718,29 @@ def test_two_runs_cannot_write_to_one_output(
     assert train(THREE).steps == 1
     assert len(refused) == 1
     assert [path.name for path in output.parent.iterdir()] == ["out"]
+
+
+def test_the_log_begins_with_the_untrained_encoder_and_ends_as_the_result_says(
+    train: Train, tmp_path: Path
+) -> None:
+    result = train(rows(60), max_steps=4, checkpoint_steps=2)
+    assert result.log[0]["step"] == 0
+    last = [row for row in result.log if "effective_rank" in row][-1]
+    for quality, row in ((result.before, result.log[0]), (result.after, last)):
+        assert row["effective_rank"] == pytest.approx(quality.effective_rank, rel=1e-5)
+        assert row["random_cosine"] == pytest.approx(quality.random_cosine, abs=1e-5)
+    dev = write_dev(tmp_path / "dev.tsv")
+    scored = train(rows(60), dev=dev, max_steps=2, output=tmp_path / "models" / "scored")
+    assert scored.log[0]["dev_spearman"] == scored.before.spearman
+
+
+def test_a_run_says_from_its_first_second_what_it_does(
+    train: Train, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(progress, "_MOMENT", 0.0)
+    train(rows(8), max_steps=12, progress=True)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("reading the data and loading ")
+    assert "scoring the encoder before training ..." in said
+    assert re.search(r"^training: 12 of 12, .*, loss \d\.\d{3}, lr \d\.\de-\d\d$", said[-1])

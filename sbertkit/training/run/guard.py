@@ -52,6 +52,11 @@ class SpaceSnapshot:
         }
 
 
+SPACE_PAIRS = 48
+"""Rows of each label that the space is described by, whatever the number of rows: what is measured
+of a space depends on how many vectors there are."""
+
+
 class ProbeSet:
     """Fixed pairs of texts whose vectors are encoded from time to time.
 
@@ -65,9 +70,11 @@ class ProbeSet:
         random = np.random.default_rng(seed)
         labels = np.array(data.label_numbers)
         chosen: list[int] = []
+        described: list[bool] = []
         for label in range(max(1, len(data.form.labels))):
-            rows = np.flatnonzero(labels == label)
-            chosen += random.permutation(rows)[:per_label].tolist()
+            rows = random.permutation(np.flatnonzero(labels == label))[:per_label]
+            chosen += rows.tolist()
+            described += [number < SPACE_PAIRS for number in range(len(rows))]
         self._names = data.form.labels
         self._labels = labels[chosen]
         numbers: dict[str, int] = {}
@@ -77,6 +84,7 @@ class ProbeSet:
             dtype=np.intp,
         ).reshape(-1, 2)
         self._texts = list(numbers)
+        self._space = np.unique(self._sides[np.array(described, np.bool_)])
 
     def snapshot(self, encoder: Encoder) -> SpaceSnapshot | None:
         """The space of the encoder as it is now; None when its vectors are not finite."""
@@ -91,8 +99,9 @@ class ProbeSet:
                 means[name] = float(part.mean())
             if len(part) >= _MIN_PAIRS:
                 errors[name] = float(part.std(ddof=1)) / math.sqrt(len(part))
+        space = vectors[self._space]
         return SpaceSnapshot(
-            mean_random_cosine(vectors), uniformity(vectors), effective_rank(vectors), means, errors
+            mean_random_cosine(space), uniformity(space), effective_rank(space), means, errors
         )
 
 
@@ -183,7 +192,7 @@ def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
             shown = ", ".join(f"{name} {means[name]:.3f}" for name in labels if name in means)
             return (
                 f"label order: pairs labeled {labels[0]} should have the highest mean cosine, "
-                f"found {shown}; the labels are probably swapped: check the data, or --labels "
-                "where they are numbers"
+                f"found {shown}; the labels are probably swapped: check the data, or labels "
+                "(--labels) where they are numbers"
             )
     return None

@@ -39,6 +39,14 @@ class RunLog:
         with storage_errors(path):
             replace_file(path, "".join(map(_line, self.rows)).encode())
 
+    def note(self) -> str:
+        """The last loss and learning rate, for the progress; empty before the first."""
+        for row in reversed(self.rows):
+            if "loss" in row and row["loss"] is not None:
+                rate = row.get("learning_rate")
+                return f"loss {row['loss']:.3f}" + ("" if rate is None else f", lr {rate:.1e}")
+        return ""
+
     def add(self, row: dict[str, Any]) -> None:
         """Appends a row; JSON has no NaN and no infinity, so that such values become null."""
         clean = {key: value if _is_json(value) else None for key, value in row.items()}

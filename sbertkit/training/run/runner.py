@@ -13,7 +13,7 @@ from transformers.integrations import integration_utils as trackers
 
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, TrainingStopped
-from sbertkit.progress import track
+from sbertkit.progress import track, under_way
 from sbertkit.training.batches import Collator
 from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
@@ -22,7 +22,7 @@ from sbertkit.training.run.checkpoints import Checkpoint
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.global_state import isolated_global_state
-from sbertkit.training.run.guard import Guard, ProbeSet, SpaceSnapshot, wrong_order
+from sbertkit.training.run.guard import SPACE_PAIRS, Guard, ProbeSet, SpaceSnapshot, wrong_order
 from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
@@ -33,7 +33,6 @@ from sbertkit.training.run.trainer import SiameseTrainer
 
 logger = logging.getLogger(__name__)
 
-_PROBE_PAIRS = 48
 _PROBE_PAIRS_BEFORE_AND_AFTER = 320
 
 
@@ -50,26 +49,32 @@ def train(recipe: Recipe, output: str | os.PathLike[str]) -> TrainResult:
     folder = RunFolder(output, main=launch().is_main)
     with isolated_global_state(), folder.locked():
         folder.check(resume=recipe.config.resume)
-        task = recipe.load()
+        shown = recipe.config.progress and launch().is_main
+        with under_way(f"reading the data and loading {recipe.base}", shown=shown):
+            task = recipe.load()
         _check_trackers(task.config.report_to)
         with _each_logged_once():
             return _run(task, folder)
 
 
 def _run(task: Task, folder: RunFolder) -> TrainResult:
-    setup, config = set_up(task), task.config
-    before = _quality(task)
+    config = task.config
+    shown = config.progress and launch().is_main
+    with under_way(f"tokenizing the texts of {len(task.data.rows):,} rows", shown=shown):
+        setup = set_up(task)
+    with under_way("scoring the encoder before training", shown=shown):
+        before = _quality(task)
     _check_start(before.snapshot, task.encoder)
     labels = task.data.form.labels
     if config.guard and (fault := wrong_order(before.snapshot, labels)) is not None:
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
-            "from premises by a word or so, switch the guard off (--no-guard)"
+            "from premises by a word or so, pass guard=False (--no-guard)"
         )
     identity = identity_of(task)
     checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
-        monitor, log = _train(setup, folder, checkpoint)
+        monitor, log = _train(setup, folder, checkpoint, before)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
         after = _quality(task)
@@ -159,6 +164,11 @@ class _Measured:
     quality: Quality
     snapshot: SpaceSnapshot
 
+    def row(self) -> dict[str, float | None]:
+        """The values by name, as the log has them."""
+        score = self.quality.spearman
+        return self.snapshot.row() | ({} if score is None else {"dev_spearman": score})
+
 
 def _quality(task: Task) -> _Measured:
     """The encoder as it is now, over more pairs than the guard reads."""
@@ -177,18 +187,20 @@ def _quality(task: Task) -> _Measured:
 
 
 def _train(
-    setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None
+    setup: Setup, folder: RunFolder, checkpoint: Checkpoint | None, before: "_Measured"
 ) -> tuple[Monitor, RunLog]:
     task = setup.task
     config, encoder = task.config, task.encoder
     step = 0 if checkpoint is None else checkpoint.step
     log = RunLog(folder.log if launch().is_main else None, step)
+    if checkpoint is None:
+        log.add({"step": 0, **before.row()})
     guard = probe = None
     if config.guard:
-        probe = ProbeSet(task.data, _PROBE_PAIRS, config.seed)
+        probe = ProbeSet(task.data, SPACE_PAIRS, config.seed)
         first = probe.snapshot(encoder)
         guard = None if first is None else Guard(first, task.data.form.labels)
-    with track("training", setup.plan.total, shown=config.progress) as advance:
+    with track("training", setup.plan.total, shown=config.progress, note=log.note) as advance:
         advance(step)
         tracked = Tracked(encoder, probe, task.dev)
         monitor = Monitor(tracked, setup.plan, guard, log, advance)
