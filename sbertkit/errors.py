@@ -17,9 +17,35 @@
 A message is one line: what was expected, what was found, where, and what to do.
 """
 
+import re
+
+_OPTION = re.compile(r"(?P<argument>[\w=]+) \((?P<option>--[a-z-]+)\)")
+"""How messages name an argument: in Python's words and in the shell's."""
+
 
 class SbertkitError(Exception):
-    """Base of all errors that sbertkit raises on purpose."""
+    """Base of all errors that sbertkit raises on purpose.
+
+    Where a message names an argument, it has both its names, ``resume (--resume)``; a text made of
+    the error with `str` has the one of Python, `in_shell` that of the command line.
+    """
+
+    def __str__(self) -> str:
+        return _OPTION.sub(r"\g<argument>", super().__str__())
+
+    def __format__(self, spec: str) -> str:
+        """The message with both names, for that of another error."""
+        return format(super().__str__(), spec)
+
+    @property
+    def in_shell(self) -> str:
+        """The message in the words of the command line."""
+        return shell_words(super().__str__())
+
+
+def shell_words(message: str) -> str:
+    """A message that names arguments in both ways, in the words of the command line."""
+    return _OPTION.sub(r"\g<option>", message)
 
 
 class InputError(SbertkitError, ValueError):

@@ -10,7 +10,7 @@ import click
 
 from sbertkit import __version__
 from sbertkit.cli.output import prepare_streams, settle_output
-from sbertkit.errors import InputError, SbertkitError
+from sbertkit.errors import InputError, SbertkitError, shell_words
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
 
@@ -116,7 +116,7 @@ def run(arguments: Sequence[str] | None) -> int:
             standalone_mode=False,
         )
     except SbertkitError as error:
-        say(f"sbertkit: error: {error}")
+        say(f"sbertkit: error: {error.in_shell}")
         status = 1
     except click.ClickException as error:
         _show_usage(error)
@@ -149,7 +149,7 @@ class _WarningHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints the record."""
-        say(f"warning: {record.getMessage()}")
+        say(f"warning: {shell_words(record.getMessage())}")
 
 
 def _show_warnings() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import (
     device_option,
     quiet_option,
@@ -26,10 +27,13 @@ Change = Callable[[str], None]
 def _change_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the arguments of add and upsert; the command gets `change`, which applies a mode."""
 
-    @click.argument("directory", metavar="DIR")
-    @click.argument("corpus")
+    @click.argument("directory", metavar="DIR", type=INDEX)
+    @click.argument("corpus", type=PATH)
     @click.option(
-        "--model", metavar="MODEL", help="By default, the one that the index bundles or names."
+        "--model",
+        metavar="MODEL",
+        type=MODEL,
+        help="By default, the one that the index bundles or names.",
     )
     @device_option
     @trust_option
@@ -101,7 +105,7 @@ def upsert(change: Change) -> None:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--missing-ok", is_flag=True, help="Ignore ids that are not in the index.")
 @wait_option

@@ -2,6 +2,7 @@
 
 import click
 
+from sbertkit.cli.completion import SET
 from sbertkit.cli.options import quiet_option
 from sbertkit.cli.output import print_json, print_line, print_table
 from sbertkit.progress import say
@@ -65,13 +66,14 @@ def list_sets(task: str | None, form: str) -> None:
 
 
 @data.command(name="get")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", type=SET, nargs=-1, required=True)
 @quiet_option
 def get_sets(names: tuple[str, ...], quiet: bool) -> None:
     """Fetch data sets from the hub, unless they are here; a broken download is resumed.
 
     Files are pinned to a commit and checked by their hashes. They go to hub/ below the folder that
-    SBERTKIT_DATA names, else to the hub's own cache. Name and place are printed, between a tab.
+    SBERTKIT_DATA names, else to the hub's own cache. Name and place are printed, separated by a
+    tab.
 
     \b
     Example:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import PATH
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -23,7 +24,7 @@ _MAX_CANDIDATES = 10
 
 
 @click.command()
-@click.argument("corpus")
+@click.argument("corpus", type=PATH)
 @encoder_options
 @click.option(
     "--sample",

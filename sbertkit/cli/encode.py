@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import PATH
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
@@ -27,7 +28,7 @@ _FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|md|gz)")
 
 
 @click.command()
-@click.argument("source", metavar="INPUT")
+@click.argument("source", metavar="INPUT", type=PATH)
 @click.option("-o", "--output", required=True, metavar="OUT", help="A .npy or .parquet file.")
 @encoder_options
 @read_options

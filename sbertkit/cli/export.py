@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbertkit.cli.completion import MODEL
 from sbertkit.cli.files import set_or_path
 from sbertkit.cli.options import trust_option
 from sbertkit.cli.output import print_facts
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option(
     "-o",
     "--output",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbertkit.cli.changes import print_changes
+from sbertkit.cli.completion import INDEX, PATH
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
@@ -28,7 +29,7 @@ _LARGE_SHARE = 10
 
 
 @click.command()
-@click.argument("corpus")
+@click.argument("corpus", type=PATH)
 @click.option("-o", "--output", metavar="DIR", help="By default, indexes/<name of the corpus>.")
 @encoder_options
 @click.option(
@@ -58,6 +59,7 @@ _LARGE_SHARE = 10
     help="Given vectors: .npy in the order of the documents, or .parquet with columns id and "
     "vector. Only a few texts are encoded, to compare.",
 )
+@click.option("--replace", is_flag=True, help="Replace the index of another corpus that is at DIR.")
 @click.option(
     "--update",
     is_flag=True,
@@ -76,6 +78,7 @@ def index(
     clusters: int | None,
     with_encoder: bool | None,
     vectors: str | None,
+    replace: bool,
     update: bool,
     read: "ReadOptions",
     resume: bool,
@@ -96,6 +99,7 @@ def index(
     from rich.filesize import decimal
 
     from sbertkit.retrieval import BuildOptions, SearchIndex, default_index_path
+    from sbertkit.retrieval.default_path import check_same_corpus
     from sbertkit.retrieval.manifest import is_index
 
     if output is None and corpus == "-":
@@ -103,6 +107,8 @@ def index(
     if update and (resume or vectors is not None):
         raise click.UsageError("--update goes with neither --resume nor --vectors")
     path = str(default_index_path(corpus) if output is None else output)
+    if output is not None and not replace and not update:
+        check_same_corpus(path, corpus)
     if update and is_index(Path(path)):
         _update(path, corpus, load_encoder, read, quiet)
         return
@@ -161,7 +167,7 @@ def _update(
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @click.option(
     "--format",
     "output_format",
@@ -191,7 +197,7 @@ def info(directory: str, output_format: str) -> None:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @click.pass_context
 def verify(context: click.Context, directory: str) -> None:
     """Check every file of the index DIR.

@@ -2,12 +2,13 @@
 
 import click
 
+from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import device_option, quiet_option, trust_option, wait_option
 from sbertkit.cli.output import print_line
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @wait_option
 def compact(directory: str) -> None:
     """Rewrite the index DIR as one segment without the deleted documents.
@@ -36,8 +37,10 @@ def compact(directory: str) -> None:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
-@click.option("--model", metavar="MODEL", help="Where the model is now, if it was moved.")
+@click.argument("directory", metavar="DIR", type=INDEX)
+@click.option(
+    "--model", metavar="MODEL", type=MODEL, help="Where the model is now, if it was moved."
+)
 @click.option(
     "--accept-loss", is_flag=True, help="Continue without data that cannot be recovered (listed)."
 )
@@ -87,8 +90,10 @@ def repair(
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
-@click.option("-o", "--output", required=True, metavar="OUT", help="NAME.parquet or NAME.faiss.")
+@click.argument("directory", metavar="DIR", type=INDEX)
+@click.option(
+    "-o", "--output", required=True, metavar="OUT", type=PATH, help="NAME.parquet or NAME.faiss."
+)
 def dump(directory: str, output: str) -> None:
     """Write documents and vectors of the index DIR to a file for other programs.
 

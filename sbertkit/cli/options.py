@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sbertkit.cli.completion import MODEL
 from sbertkit.cli.settings import Names
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
@@ -65,6 +66,7 @@ _ENCODER_OPTIONS = (
     click.option(
         "--model",
         metavar="MODEL",
+        type=MODEL,
         default=DEFAULT_MODEL,
         show_default=True,
         help="A model folder or a hub name.",
@@ -196,7 +198,7 @@ def read_options(command: Command) -> Command:
         try:
             read = ReadOptions(**options)
         except InputError as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(error.in_shell) from error
         return command(read=read, **given)
 
     return _with_options(with_read, _READ_OPTIONS)  # type: ignore[return-value]

@@ -65,7 +65,7 @@ class _LabelMap(click.ParamType[Any]):
         try:
             return parse_label_map(value)
         except InputError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(error.in_shell, param, ctx)
 
 
 _TYPES: dict[Any, Callable[[Setting], Any]] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbertkit.cli.completion import PATH
 from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.settings import Numbers
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="train-nli")
-@click.argument("data", nargs=-1)
+@click.argument("data", type=PATH, nargs=-1)
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
 @click.option("--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True)
@@ -72,7 +73,7 @@ def train_nli(
             print_facts(_facts(result))
         gains = [result.gain]
     if require_gain and any(gain is None or gain <= 0 for gain in gains):
-        say("sbertkit: error: the dev score did not rise (--require-gain)")
+        say("sbertkit: error: the dev score did not rise, as --require-gain wants")
         sys.exit(1)
 
 

@@ -81,7 +81,9 @@ def _documents(path: str, form: CorpusFormat, policy: _Policy) -> Iterator[Sourc
         if isinstance(outcome, BadRow):
             message = f"{name} {form.unit} {outcome.place}: {outcome.reason}"
             if not options.skip_bad_lines:
-                raise InputError(f"{message}; fix the {form.unit} or pass --skip-bad-lines")
+                raise InputError(
+                    f"{message}; fix the {form.unit} or pass skip_bad_lines (--skip-bad-lines)"
+                )
             logger.debug("skipped %s", message)
             report.bad_lines.add(outcome.place)
             report.first_bad = report.first_bad or message
@@ -106,7 +108,8 @@ def _resolve(path: str, options: ReadOptions) -> tuple[str, str]:
     if options.columns.made and not FORMATS[name].has_columns:
         raise InputError(
             f"{source_name(path)}: the format {name} has no columns to choose from; pass another "
-            "--input-format, or none of --text-column, --id-column and --metadata-columns"
+            "format (--input-format), or none of text_columns (--text-column), id_column "
+            "(--id-column) and metadata_columns (--metadata-columns)"
         )
     return path, name
 
@@ -128,7 +131,7 @@ def _format(path: str, options: ReadOptions) -> tuple[str, str]:
         what = "standard input" if path == STDIN else f"a {found}"
         raise InputError(
             f"{source_name(path)}: the format {name} needs a {expected}, found {what};"
-            " pass another --input-format"
+            " pass another format (--input-format)"
         )
     if name is None and options.delimiter is not None:
         return path, "csv"
@@ -154,6 +157,6 @@ def _format_by_name(path: str) -> str:
         f"{name} ({', '.join(form.suffixes)})" for name, form in FORMATS.items() if form.suffixes
     )
     raise InputError(
-        f"{source_name(path)}: unknown format; pass --input-format with one of {known}, or rename"
-        " the file"
+        f"{source_name(path)}: unknown format; pass format (--input-format) with one of {known},"
+        " or rename the file"
     )

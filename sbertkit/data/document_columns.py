@@ -107,12 +107,12 @@ class DocumentColumns:
         if not layout.positions.keys() - {"id"}:
             raise InputError(
                 f"{where}: expected a column '{TEXTS[0]}', or {TITLE}, {', '.join(TEXTS[1:])}, "
-                f"found {_shown(names)}; name the text's columns with --text-column"
+                f"found {_shown(names)}; name the text's columns by text_columns (--text-column)"
             )
         if self._with_id and "id" not in layout.positions:
             raise InputError(
                 f"{where}: expected a column 'id', or {', '.join(IDS[1:])}, found {_shown(names)}; "
-                "name it with --id-column"
+                "name it by id_column (--id-column)"
             )
         return layout
 
@@ -127,7 +127,7 @@ class DocumentColumns:
             wanted = " or ".join(map(repr, self._choice.text or (TEXTS[0],)))
             raise BadRecordError(
                 f"no field {printable(wanted, 200)}, found {_shown(names)} (name the text by "
-                "--text-column)"
+                "text_columns (--text-column))"
             )
         if self._with_id and "id" not in layout.positions:
             wanted = printable(self._choice.id or IDS[0])

@@ -31,7 +31,7 @@ def looks_like(sample: bytes, codec: str) -> str | None:
     if codec.startswith("utf-32") and found.endswith(("-le", "-be")):
         return None
     return (
-        f"{found}; convert the file, or pass its own encoding by --encoding {found}, where the"
+        f"{found}; convert the file, or pass encoding (--encoding) {found}, where the"
         " command has it"
     )
 

@@ -17,4 +17,5 @@ def utf8_bytes(text: str) -> int:
 
 def too_long(size: int, limit: int) -> str:
     """Why a text is refused: its size and the limit, in bytes, and the option that sets it."""
-    return f"{size:,} bytes, more than the {limit:,} that a text may have (--max-text-bytes)"
+    allowed = f"the {limit:,} that a text may have by max_text_bytes (--max-text-bytes)"
+    return f"{size:,} bytes, more than {allowed}"

@@ -24,7 +24,7 @@ _CHUNK = 1 << 14
 _SKIPPED = 1 << 20  # bytes that are read at once of a line that is too long
 _SAMPLE = 1 << 13
 _WHAT_TO_DO = (
-    "convert the file, or pass its own encoding by --encoding NAME, or --errors replace, where the "
+    "convert the file, or pass its encoding (--encoding), or errors (--errors) replace, where the "
     "command has them"
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from sbertkit.arguments import did_you_mean
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
@@ -48,10 +49,11 @@ def no_such_split(name: str, wanted: str, splits: Iterable[str]) -> InputError:
         wanted: The split.
         splits: Those that the source has.
     """
-    found = printable(", ".join(splits), 200)
+    known = list(splits)
+    found = printable(", ".join(known), 200)
     return InputError(
-        f"{name}: expected a {printable(wanted, 40)} split, found {found}; choose one of them or"
-        f" {ALL_SPLITS} (--split)"
+        f"{name}: expected a {printable(wanted, 40)} split, found {found}"
+        f"{did_you_mean(wanted, known)}; pass one of them or {ALL_SPLITS} as split (--split)"
     )
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from sbertkit.arguments import did_you_mean
 from sbertkit.encoder.file_hashes import file_sha256
 from sbertkit.errors import InputError
 from sbertkit.hub import HubError, snapshot
@@ -108,8 +109,9 @@ def _from_hub(name: str, revision: str | None) -> Path:
     if partial is not None:
         return partial  # the loader reports what it lacks
     raise InputError(
-        f"model {name!r} was not found: no folder of that name, not in the local hub cache, and "
-        f"{reason}; pass the path of a model folder{_bundled_hint()}"
+        f"model {name!r} was not found{did_you_mean(name, [BUNDLED_NAME])}: no folder of that "
+        f"name, not in the local hub cache, and {reason}; pass the path of a model folder"
+        f"{_bundled_hint()}"
     )
 
 

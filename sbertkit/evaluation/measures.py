@@ -1,9 +1,10 @@
 """Retrieval measures by the names of ir-measures, which computes them with trec_eval's own code."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sbertkit.arguments import did_you_mean
 from sbertkit.data.retrieval import Qrels, Run
 from sbertkit.data.retrieval.judgements import MAX_GRADE
 from sbertkit.data.retrieval.runs import ranked
@@ -182,6 +183,12 @@ def _is_gdeval(library: Any, measure: Any) -> bool:
     return bool(next(usable).NAME == "gdeval")
 
 
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The known measure of that name in another case or misspelled, with its cut-off."""
+    bare, at, cutoff = name.partition("@")
+    return did_you_mean(bare, known).replace("'?", f"{at}{printable(cutoff, 20)}'?")
+
+
 def _unknown(library: Any, name: str) -> str:
     known = sorted(
         {
@@ -192,6 +199,7 @@ def _unknown(library: Any, name: str) -> str:
         }
     )
     return (
-        f"unknown measure {printable(name)!r}; known are {', '.join(known)}, with a cut-off as in "
+        f"unknown measure {printable(name)!r}{_meant(name, known)}; known are {', '.join(known)}, "
+        "with a cut-off as in "
         "nDCG@10, and a minimum grade as in P(rel=2)@10"
     )

@@ -250,14 +250,15 @@ def _warn_of_matches(matches: Set[str], by_chance: Set[str], exclude_self: bool 
     """Warns of documents with the query's own id that were kept, or excluded by their id alone."""
     if exclude_self is False:
         count = len(matches)
-        rest = "its own id, which was kept; BEIR excludes them (exclude_self, --exclude-self)"
+        rest = "its own id, which was kept; BEIR excludes them with exclude_self (--exclude-self)"
     else:
         count = len(by_chance)
         rest = "its own id, but another text or judged relevant, which was "
         rest += (
-            "excluded by its id alone; leave out --exclude-self to keep it"
+            "excluded by its id alone; leave out exclude_self (--exclude-self) to keep it"
             if exclude_self
-            else "kept: ids that are equal by chance; --exclude-self excludes it, as BEIR does"
+            else "kept: ids that are equal by chance; exclude_self (--exclude-self) excludes it, "
+            "as BEIR does"
         )
     if count:
         found = "1 query found" if count == 1 else f"{count:,} queries each found"

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 from sbertkit.arguments import path_text
-from sbertkit.data.streams import is_folder
+from sbertkit.data.streams import STDIN, is_folder
 from sbertkit.data.text import printable
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.retrieval.manifest import is_index, read_manifest
@@ -33,20 +33,46 @@ def default_index_path(corpus: str | os.PathLike[str]) -> Path:
         )
     stem = source.name if folder else Path(source.name.removesuffix(".gz")).stem
     path = _DEFAULT_FOLDER / stem
-    if is_index(path):
-        try:
-            built_from = read_manifest(path).corpus
-        except DamagedIndex as error:
-            raise InputError(
-                f"{path} holds a damaged index of an unknown corpus; replace it with: -o {path}, "
-                f"or give this one a folder of its own with: -o {_free_path(path)}"
-            ) from error
-        if built_from is None or Path(built_from).resolve() != source.resolve():
-            raise InputError(
-                f"{path} holds an index of {built_from or 'another corpus'}; give this one a "
-                f"folder of its own with: -o {_free_path(path)}"
-            )
+    _refuse_other(path, source)
     return path
+
+
+def check_same_corpus(path: str, corpus: str) -> None:
+    """Refuses to replace the index of another corpus than this one.
+
+    Args:
+        path: Where the index is to be.
+        corpus: The corpus as it was given.
+
+    Raises:
+        InputError: An index of another corpus is there.
+    """
+    source = None if corpus == STDIN else Path(os.path.abspath(corpus))  # noqa: PTH100  # Path.absolute keeps ".."
+    _refuse_other(Path(path), source)
+
+
+def _refuse_other(path: Path, source: Path | None) -> None:
+    """Refuses a folder with an index that was built from another file or folder, or an unknown."""
+    if not is_index(path):
+        return
+    try:
+        built_from = read_manifest(path).corpus
+    except DamagedIndex as error:
+        raise InputError(
+            f"{path} holds a damaged index of an unknown corpus; replace it with: -o {path} "
+            f"--replace, or give this one a folder of its own with: -o {_free_path(path)}"
+        ) from error
+    same = source is None if built_from is None else source and _resolved(built_from, source)
+    if not same:
+        raise InputError(
+            f"{path} holds an index of {built_from or 'another corpus'}; give this one a folder "
+            f"of its own with: -o {_free_path(path)}, or replace that one with: -o {path} --replace"
+        )
+
+
+def _resolved(first: str, second: Path) -> bool:
+    """Whether two paths are those of one file or folder."""
+    return Path(first).resolve() == second.resolve()
 
 
 def _is_nameless(source: Path) -> bool:

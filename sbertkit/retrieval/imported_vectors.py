@@ -245,7 +245,7 @@ def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Floats]]:
             if wrong is not None:
                 raise InputError(
                     f"{name}: expected vectors of size {dim}, found {sizes[wrong]} numbers for the "
-                    f"document {ids[wrong]!r}; is it the right model (--model)?"
+                    f"document {ids[wrong]!r}; is it the right model?"
                 )
             yield ids, column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
 

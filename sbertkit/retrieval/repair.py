@@ -275,7 +275,7 @@ class _Repair:
             except InputError as error:
                 raise InputError(
                     f"{error}; nothing was changed. If only the bundled encoder is damaged, "
-                    "--accept-loss continues without it"
+                    "accept_loss (--accept-loss) continues without it"
                 ) from error
             check_encoder(self._root, manifest.encoder, self._loaded)
         return self._loaded

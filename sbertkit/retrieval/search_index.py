@@ -170,6 +170,10 @@ class SearchIndex:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
+        if isinstance(query, list | tuple) and all(isinstance(one, str) for one in query):
+            raise InputTypeError(
+                f"expected one query, found {len(query)}; search for several by search_batch"
+            )
         return self.search_batch([query], k, exact=exact)[0]
 
     def search_batch(

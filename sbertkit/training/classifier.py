@@ -42,7 +42,7 @@ def classify_pairs(
     if head is None or not isinstance(head.objective, Softmax):
         raise InputError(
             f"{os.fspath(model)} has no classification head: expected one of the objective softmax "
-            f"in its folder '{FOLDER}'; train one with train-nli --objective softmax"
+            f"in its folder '{FOLDER}'; train one with the objective softmax"
         )
     if not isinstance(pairs, Iterable):
         raise InputTypeError(

@@ -70,9 +70,9 @@ class Recipe:
         if not isinstance(config, TrainConfig):
             raise InputTypeError(f"config must be a TrainConfig, found {type(config).__name__}")
         if self.dev is None and config.patience is not None:
-            raise InputError("patience (--patience) counts dev scores: give a dev set (--dev)")
+            raise InputError("patience (--patience) counts dev scores: pass dev (--dev)")
         if self.dev is None and config.drop_overlap:
-            raise InputError("drop_overlap (--drop-overlap) needs a dev set (--dev)")
+            raise InputError("drop_overlap (--drop-overlap) needs dev (--dev)")
 
     def dev_set(self) -> DevSet | None:
         """The dev set, read where that has not been done."""

@@ -489,7 +489,10 @@ def test_the_largest_text_is_set_by_an_option(run: Run, model: str, tmp_path: Pa
     given = ("encode", corpus, "-o", out, "--model", model, "--max-text-bytes", 100)
     ran = run(*given)
     assert ran.status == 1
-    assert "c.txt line 2: 150 bytes, more than the 100 that a text may have" in ran.err
+    assert (
+        "c.txt line 2: 150 bytes, more than the 100 that a text may have by --max-text-bytes"
+        in ran.err
+    )
     assert not out.exists()
     ran = run(*given, "--skip-bad-lines")
     assert (ran.status, len(np.load(out))) == (0, 1), ran.err

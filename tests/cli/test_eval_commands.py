@@ -187,7 +187,7 @@ def test_a_run_and_a_result_are_not_compared(run: Run, folder: Path, tmp_path: P
 def test_a_collection_is_read_before_the_encoder_is_loaded(run: Run, folder: Path) -> None:
     ran = run("eval", "retrieval", folder, "--model", folder / "no-model", "--split", "dev")
     assert ran.status == 1
-    assert "no split 'dev'; choose one of test" in ran.err
+    assert "no split 'dev'; found test" in ran.err
 
 
 def test_two_runs_are_compared(run: Run, folder: Path, tmp_path: Path) -> None:

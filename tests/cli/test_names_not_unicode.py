@@ -25,7 +25,7 @@ COMMANDS = [
     "compact index",
     "dump index -o all.parquet",
     "dump index -o all.faiss",
-    "index all.parquet -o index --model MODEL",
+    "index all.parquet -o index --replace --model MODEL",
     "repair index",
     "eval index index --json r.json",
     "eval sts sts.tsv --model MODEL --json sts.json --report sts.html",

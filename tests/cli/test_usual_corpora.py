@@ -106,7 +106,7 @@ def test_where_an_option_is_needed_the_message_names_it(
     assert "text: doc.name + doc.parts.main" in ran.err
     (tmp_path / "a.csv").write_text("name;note\nx;y\n")
     ran = run("index", tmp_path / "a.csv", "-o", tmp_path / "j", "--model", model)
-    assert "found name, note; name the text's columns with --text-column" in ran.err
+    assert "found name, note; name the text's columns by --text-column" in ran.err
     assert not (tmp_path / "j").exists()
 
 

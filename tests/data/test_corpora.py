@@ -83,7 +83,13 @@ def test_an_unknown_extension_is_refused_with_the_formats(tmp_path: Path, name: 
     with pytest.raises(InputError) as caught:
         read_corpus(path)
     message = str(caught.value)
-    for part in (name, "txt (.txt)", "jsonl (.jsonl, .ndjson", "parquet", "--input-format"):
+    for part in (
+        name,
+        "txt (.txt)",
+        "jsonl (.jsonl, .ndjson",
+        "parquet",
+        "pass format with",
+    ):
         assert part in message
 
 
@@ -212,7 +218,7 @@ def test_a_bad_line_is_refused_with_place_reason_and_remedy(tmp_path: Path) -> N
         read(write(tmp_path, BAD, "corpus.jsonl"))
     message = str(caught.value)
     assert "corpus.jsonl line 3: not valid JSON (Unterminated string at column 13)" in message
-    assert message.endswith("; fix the line or pass --skip-bad-lines")
+    assert message.endswith("; fix the line or pass skip_bad_lines")
     assert "\n" not in message
 
 

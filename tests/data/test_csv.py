@@ -86,7 +86,7 @@ def test_a_quote_never_closed_is_refused_even_when_bad_lines_are_skipped(tmp_pat
         (
             "id,name",
             "expected a column 'text', or title, body, content, document, passage, question, "
-            "abstract, found id, name; name the text's columns with --text-column",
+            "abstract, found id, name; name the text's columns by text_columns",
         ),
         ("text,text", "duplicate column name"),
         ('id,"text"x', "text after the closing quote"),

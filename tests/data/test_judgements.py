@@ -338,7 +338,7 @@ def test_hidden_files_are_no_judgements(
     write(b"\0\5\x16\7 Mac OS X \xff", f"set/qrels/{name}")
     assert read_collection(folder) == expected
     assert not caplog.messages
-    assert "choose one of dev, test" in refusal(read_collection, folder, "._test")
+    assert "found dev, test" in refusal(read_collection, folder, "._test")
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_gzipped_collection_is_read(folder: Path) -> None:
 
 
 def test_an_unknown_split_is_refused_with_the_known_ones(folder: Path) -> None:
-    assert "no split 'train'; choose one of dev, test" in refusal(read_collection, folder, "train")
+    assert "no split 'train'; found dev, test" in refusal(read_collection, folder, "train")
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])

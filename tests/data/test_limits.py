@@ -45,7 +45,9 @@ def test_a_text_above_the_limit_is_a_bad_line(tmp_path: Path, name: str, packed:
     path = tmp_path / (f"{name}.gz" if packed else name)
     path.write_bytes(gzip.compress(content) if packed else content)
     number = 3 if name == "c.csv" else 2
-    pattern = rf"{name}\S* (line|row) {number}: 5,\d\d\d bytes, more than the 1,000 .*--max-text"
+    pattern = (
+        rf"{name}\S* (line|row) {number}: 5,\d\d\d bytes, more than the 1,000 .*by max_text_bytes"
+    )
     with pytest.raises(InputError, match=pattern):
         list(read_corpus(path, ReadOptions(max_text_bytes=LIMIT)))
     report = ReadReport()

@@ -314,10 +314,10 @@ def test_a_set_that_is_on_no_hub_says_how_to_get_it() -> None:
 
 @pytest.mark.parametrize("name", ["", "All-NLI", "sentence-transformers/all-nli", "a\nb"])
 def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(InputError, match=r"choose one of stsb, .*all-nli") as refusal:
+    with pytest.raises(InputError, match=r"known are stsb, .*all-nli") as refusal:
         find_named(name)
     assert "\n" not in str(refusal.value)
-    with pytest.raises(InputError, match="choose one of all-nli, or"):
+    with pytest.raises(InputError, match="known are all-nli; or"):
         find_named("stsb", "nli")
 
 

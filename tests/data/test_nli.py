@@ -311,7 +311,7 @@ def test_numbers_without_a_mapping_are_refused_and_the_mapping_named(
     message = str(refusal.value)
     assert message.startswith(f"{path} line 2: label {str(label).strip()} is a number")
     assert "a mapping to names is needed" in message
-    assert "--labels 0=entailment,1=neutral,2=contradiction" in message
+    assert "labels 0=entailment,1=neutral,2=contradiction" in message
 
 
 def test_numbers_mean_what_the_mapping_says(write: Write) -> None:
@@ -823,7 +823,7 @@ def test_the_train_split_of_saved_splits_is_read(tmp_path: Path) -> None:
 def test_saved_splits_without_train_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "validation", "other")
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["validation", "test"]}')
-    with pytest.raises(InputError, match="expected a train split, found test, validation; choose"):
+    with pytest.raises(InputError, match="expected a train split, found test, validation; pass"):
         read_nli(tmp_path)
 
 
@@ -939,7 +939,7 @@ def test_another_split_is_read_by_its_name(write: Write, suffix: str) -> None:
 
 def test_files_without_a_train_row_are_refused_naming_their_splits(write: Write) -> None:
     path = write(split_table(SPLIT_ROWS[1:2], ".tsv"), "p.tsv")
-    with pytest.raises(InputError, match=r"p\.tsv: expected a train split, found dev; choose"):
+    with pytest.raises(InputError, match=r"p\.tsv: expected a train split, found dev; pass one"):
         read_nli(path)
 
 

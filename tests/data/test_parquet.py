@@ -118,7 +118,7 @@ def test_a_value_that_json_cannot_hold_makes_a_bad_row(
     with pytest.raises(InputError, match=r"corpus\.parquet row 2: ") as caught:
         read(path)
     assert reason in str(caught.value)
-    assert str(caught.value).endswith("; fix the row or pass --skip-bad-lines")
+    assert str(caught.value).endswith("; fix the row or pass skip_bad_lines")
     assert [d.id for d in read(path, skip_bad_lines=True)] == ["a"]
 
 

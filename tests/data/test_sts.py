@@ -206,9 +206,13 @@ def test_a_single_split_is_read_when_none_is_named(write: Write) -> None:
 @pytest.mark.parametrize(
     ("content", "split", "message"),
     [
-        (SPLITS, None, "found 2 splits and no 'test'; choose one of train, dev, all"),
-        (SPLITS, "test", "expected a test split, found train, dev; choose one of them or all"),
-        (SPLITS, "", "expected a  split, found train, dev; choose one of them or all"),
+        (SPLITS, None, "found 2 splits and no 'test'; pass one as split: train, dev, all"),
+        (
+            SPLITS,
+            "test",
+            "expected a test split, found train, dev; pass one of them or all",
+        ),
+        (SPLITS, "", "expected a  split, found train, dev; pass one of them or all"),
         ("1\ta\tb\n", "test", "found no split column; leave the split out"),
         (HEADER + "\t1\ta\tb\n", None, r"1 bad line: 2 \(blank split\)"),
     ],

@@ -114,7 +114,9 @@ def test_another_corpus_or_encoder_is_refused_and_what_was_done_stays(
         with pytest.raises(Killed):
             encode_corpus(tiny_encoder, corpus, output, resume=True)
     other = Encoder.load(tiny_bert, pooling="cls", device="cpu")
-    with pytest.raises(InputError, match=r"has encoder '\w+', this one '\w+'; [^\n]*--resume"):
+    with pytest.raises(
+        InputError, match=r"has encoder '\w+', this one '\w+'; [^\n]*without resume"
+    ):
         encode_corpus(other, corpus, output, resume=True)
     text = corpus.read_text()
     for changed in (text.replace("\n", "!\n", 150), "\n".join(text.splitlines()[:250])):

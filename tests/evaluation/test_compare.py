@@ -110,7 +110,7 @@ def test_measures_that_one_result_lacks_are_passed_over() -> None:
 def test_runs_over_other_queries_are_refused_unless_missing_is_zero() -> None:
     with pytest.raises(InputError, match=r"answered different queries: 2 are only in the first"):
         compare_runs(run(1), run(2, 18), QRELS)
-    with pytest.raises(InputError, match=r"such as 'q1[89]'.*--missing-as-zero"):
+    with pytest.raises(InputError, match=r"such as 'q1[89]'.*missing_as_zero"):
         compare_runs(run(2, 18), run(1), QRELS)
     found = compare_runs(run(1), run(2, 18), QRELS, measures=["RR@10"], missing_as_zero=True)
     shorter = evaluate_run(run(2, 18), QRELS, measures=["RR@10"]).measures["RR@10"]
@@ -182,7 +182,7 @@ def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_run_file_instead_of_a_result_is_refused_with_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "a.trec"
     path.write_text("q Q0 d 1 0.5 name\n", encoding="utf-8")
-    with pytest.raises(InputError, match="--qrels"):
+    with pytest.raises(InputError, match="pass qrels"):
         compare_results(path, path)
 
 

@@ -191,7 +191,11 @@ def test_the_cutoff_is_the_largest() -> None:
 @pytest.mark.parametrize(
     ("names", "kind", "reason"),
     [
-        (["nDCGG@10"], InputError, "unknown measure 'nDCGG@10'; known are .*nDCG"),
+        (
+            ["nDCGG@10"],
+            InputError,
+            "unknown measure 'nDCGG@10', did you mean 'nDCG@10'",
+        ),
         (["nDCG@ten"], InputError, "unknown measure"),
         (["nDCG@"], InputError, "unknown measure"),
         (["nDCG(x=1)@10"], InputError, "unknown measure"),

@@ -146,7 +146,7 @@ def test_a_lost_encoder_whose_model_is_gone_may_be_given_up(
     SearchIndex.build(FIRST, encoder, path).close()
     shutil.rmtree(path / "encoder")
     shutil.rmtree(model)
-    with pytest.raises(InputError, match="--accept-loss continues without it"):
+    with pytest.raises(InputError, match="accept_loss continues without it"):
         SearchIndex.repair_at(path)
     done = SearchIndex.repair_at(path, accept_loss=True)
     assert [problem.file for problem in done.lost] == ["encoder"]

@@ -102,7 +102,9 @@ def test_another_corpus_or_encoder_is_refused_and_nothing_is_lost(
     path = tmp_path / "index"
     interrupt(tiny_encoder, path, 3)
     other = Encoder.load(tiny_bert, pooling="cls", device="cpu")
-    with pytest.raises(InputError, match=r"has encoder '\w+', this one '\w+'; [^\n]*--resume"):
+    with pytest.raises(
+        InputError, match=r"has encoder '\w+', this one '\w+'; [^\n]*without resume"
+    ):
         SearchIndex.build(NEW, other, path, resume=True)
     changed = [*NEW[:150], ("x", "something else"), *NEW[151:]]
     with pytest.raises(InputError, match=r"rows 101 to 200 are not those[^\n]*corpus has changed"):

@@ -371,9 +371,13 @@ def test_the_default_place_of_another_corpus_is_refused_with_a_free_one(
     SearchIndex.build("a/corpus.txt", tiny_encoder, path).close()
     assert default_index_path("a/corpus.txt") == path
     Path("indexes/corpus-2").mkdir()
-    with pytest.raises(InputError, match=r"holds an index of .*a.corpus\.txt; .*-o .*corpus-3$"):
+    with pytest.raises(
+        InputError, match=r"an index of .*a.corpus\.txt; .*-o .*corpus-3, or replace"
+    ):
         default_index_path("b/corpus.txt")
     manifest = path / "manifest.json"
     manifest.write_bytes(manifest.read_bytes()[:-5])
-    with pytest.raises(InputError, match=r"damaged index .* -o indexes.corpus, or .*corpus-3$"):
+    with pytest.raises(
+        InputError, match=r"damaged index .* -o indexes.corpus --replace, or .*corpus-3$"
+    ):
         default_index_path("a/corpus.txt")

@@ -287,7 +287,7 @@ def test_no_name_of_a_model_is_a_wrong_type(model: Any) -> None:
 
 
 def test_a_model_without_a_head_is_refused(tiny_bert: Path) -> None:
-    with pytest.raises(InputError, match=r"no classification head: .*--objective softmax"):
+    with pytest.raises(InputError, match=r"no classification head: .*the objective softmax"):
         classify_pairs(tiny_bert, PAIRS, device="cpu")
 
 

@@ -231,7 +231,7 @@ def batches_checked(pairs: Sequence[Labeled], *batches: Sequence[int]) -> None:
     ],
 )
 def test_data_with_nothing_to_tell_an_entailment_from_is_refused(pairs: list[Labeled]) -> None:
-    with pytest.raises(InputError, match=r"no negative in any of 1 batches .*--batch-size"):
+    with pytest.raises(InputError, match=r"no negative in any of 1 batches .*batch_size"):
         batches_checked(pairs)
 
 

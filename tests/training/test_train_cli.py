@@ -243,7 +243,7 @@ def test_a_gain_is_required_where_it_is_asked_for(
     lines = ran.err.splitlines()
     if sign > 0:
         assert lines.pop(0).startswith("warning: the trained encoder is worse than its base")
-    told = ["sbertkit: error: the dev score did not rise (--require-gain)"]
+    told = ["sbertkit: error: the dev score did not rise, as --require-gain wants"]
     assert lines == (told if status else [])
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbertkit.cli.completion import PATH
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", type=PATH)
+@click.argument("second", metavar="B", type=PATH)
 @click.option("--qrels", metavar="FILE", help="Relevance judgments, for run files.")
 @measure_option
 @click.option("--exclude-self", is_flag=True, help="Exclude documents with the query's own id.")

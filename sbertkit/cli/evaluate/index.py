@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import INDEX, MODEL
 from sbertkit.cli.files import STANDARD_OUTPUT, json_option, set_or_path, targets_of, write_json
 from sbertkit.cli.options import (
     device_option,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     "--split", default="test", show_default=True, metavar="SPLIT", help="Split of the qrels."
 )
 @measure_option
-@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
+@click.option(
+    "--model", metavar="MODEL", type=MODEL, help="By default, the one that the index names."
+)
 @json_option
 @device_option
 @trust_option

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbertkit.cli.completion import PATH
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("corpus")
+@click.argument("corpus", type=PATH)
 @encoder_options
 @click.option(
     "--sample",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from sbertkit.cli.completion import COLLECTION
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -43,7 +44,7 @@ class _Evaluated(NamedTuple):
 
 
 @click.command()
-@click.argument("collection")
+@click.argument("collection", type=COLLECTION)
 @encoder_options
 @click.option("--index", "index", metavar="DIR", help="Evaluate this index.")
 @click.option(

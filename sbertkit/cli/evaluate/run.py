@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import SUITE
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("suite")
+@click.argument("suite", type=SUITE)
 @encoder_options
 @click.option(
     "-o",

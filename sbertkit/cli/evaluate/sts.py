@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbertkit.cli.completion import STS_SET
 from sbertkit.cli.files import (
     STANDARD_OUTPUT,
     json_option,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=STS_SET)
 @encoder_options
 @click.option(
     "--split", metavar="SPLIT", help="By default test if there are several; all takes every row."

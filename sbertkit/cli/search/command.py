@@ -2,23 +2,27 @@
 
 import click
 
+from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import device_option, quiet_option, trust_option
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", type=INDEX)
 @click.argument("texts", metavar="[QUERY...]", nargs=-1)
 @click.option(
     "--queries",
     metavar="FILE",
+    type=PATH,
     help="Queries with ids: JSON Lines, TSV, a BEIR folder; or text, one per line.",
 )
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
-@click.option("--model", metavar="MODEL", help="By default, the one that the index names.")
+@click.option(
+    "--model", metavar="MODEL", type=MODEL, help="By default, the one that the index names."
+)
 @click.option(
     "--format",
     "output_format",

@@ -49,7 +49,7 @@ class Prompt:
                 try:
                     self._answer(line)
                 except SbertkitError as error:
-                    say(f"error: {error}")
+                    say(f"error: {error.in_shell}")
 
     def _answer(self, line: str) -> None:
         if line.startswith(":"):

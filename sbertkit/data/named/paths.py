@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
+from sbertkit.arguments import did_you_mean
 from sbertkit.data.named.hub import cached, check_cached, fetch_named
 from sbertkit.data.named.sets import NAMED_SETS, NamedSet
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, MissingFile
 
 DATA_FOLDER = "SBERTKIT_DATA"
 """The environment variable that names a folder of data sets."""
@@ -40,7 +41,14 @@ def local_path(text: str) -> str:
         InputError: There is no such file, and the data set of that name is not here yet.
     """
     named = next((one for one in NAMED_SETS if one.name == text), None)
-    if named is None or Path(text).exists():
+    if Path(text).exists():
+        return text
+    if named is None:
+        meant = did_you_mean(text, (one.name for one in NAMED_SETS))
+        if meant:
+            raise MissingFile(
+                f"{text}: no such file or folder, and no data set of that name{meant}"
+            )
         return text
     path = find_local(named)
     if path is None:

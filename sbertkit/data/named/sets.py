@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from sbertkit.arguments import did_you_mean
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError
 
@@ -97,7 +98,8 @@ def find_named(name: str, task: str | None = None) -> NamedSet:
     for one in known:
         if one.name == name:
             return one
-    names = ", ".join(one.name for one in known)
+    names = [one.name for one in known]
     raise InputError(
-        f"there is no data set named '{printable(name)}'; choose one of {names}, or pass files"
+        f"there is no data set named '{printable(name)}'{did_you_mean(name, names)}; known are "
+        f"{', '.join(names)}; or pass files"
     )

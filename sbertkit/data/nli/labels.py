@@ -82,8 +82,8 @@ class UnmappedNumberError(Exception):
     def __init__(self, number: int) -> None:
         shown = printable(str(number), 40)
         super().__init__(
-            f"label {shown} is a number, so a mapping to names is needed; pass --labels {_EXAMPLE}"
-            " in the order of this data set (labels={...} in Python)"
+            f"label {shown} is a number, so a mapping to names is needed; pass labels"
+            f" (--labels) {_EXAMPLE} in the order of this data set"
         )
 
 

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import did_you_mean, path_text
 from sbertkit.data.retrieval.judgements import read_qrels
 from sbertkit.data.retrieval.queries import read_queries
 from sbertkit.data.text import printable
@@ -104,5 +104,5 @@ def _split_file(root: Path, split: str) -> Path:
         raise MissingFile(f"{root}: no qrels/*.tsv in this folder, which BEIR's layout has")
     if split not in names:
         known = printable(", ".join(names), 200)
-        raise InputError(f"{root}: no split {split!r}; choose one of {known}")
+        raise InputError(f"{root}: no split {split!r}{did_you_mean(split, names)}; found {known}")
     return names[split]

@@ -270,7 +270,8 @@ def _choose_split(
             return found
     choices = printable(", ".join([*splits, ALL_SPLITS]), 200)
     raise InputError(
-        f"{name}: found {len(splits)} splits and no {prefer[0]!r}; choose one of {choices}"
+        f"{name}: found {len(splits)} splits and no {prefer[0]!r}; pass one as split (--split): "
+        f"{choices}"
     )
 
 

@@ -70,7 +70,7 @@ def _from_file(path: str) -> System:
     except InputError as error:
         raise InputError(
             f"{name}: expected a result of eval sts, eval retrieval or eval run as --json writes "
-            f"it, found something else ({error}); for run files pass their qrels (--qrels)"
+            f"it, found something else ({error}); for run files pass qrels (--qrels)"
         ) from error
     named = (parsed.get(key) for key in ("model", "index", "run"))
     return System(next((one for one in named if isinstance(one, str)), name), name, scores)

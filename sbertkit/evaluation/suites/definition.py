@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import did_you_mean, path_text
 from sbertkit.data.named import NamedSet, find_named
 from sbertkit.data.streams import source_name
 from sbertkit.data.text import printable
@@ -91,8 +91,8 @@ def read_suite(suite: str | os.PathLike[str]) -> Suite:
         return _suite(name, name, text)
     if not name.endswith(_SUFFIX):
         raise InputError(
-            f"no suite {printable(name, 60)!r}; choose one of {', '.join(suite_names())}, or pass "
-            "a .toml file"
+            f"no suite {printable(name, 60)!r}{did_you_mean(name, suite_names())}; known are "
+            f"{', '.join(suite_names())}; or pass a .toml file"
         )
     where = source_name(name)
     try:

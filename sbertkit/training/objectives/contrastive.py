@@ -28,7 +28,7 @@ _ENTAILED_TOO = "labeled contradiction whose pair is labeled entailment too"
 """Why rows are left out."""
 _REMEDY = (
     "raise batch_size (--batch-size), add contradictions of the same premises or other pairs, or "
-    "choose --objective softmax"
+    "choose another objective (--objective), softmax"
 )
 
 
@@ -207,7 +207,7 @@ def _check_examples(rows: Sequence[tuple[int, int, int]], left_out: Mapping[str,
         rest = f" ({counted})" if counted else ""
         raise InputError(
             "the objective contrastive needs pairs labeled entailment of two different texts, "
-            f"found none{rest}; add such data or choose --objective softmax"
+            f"found none{rest}; add such data or choose another objective (--objective), softmax"
         )
     if counted:
         logger.warning("rows that the objective contrastive leaves out: %s", counted)
