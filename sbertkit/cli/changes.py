@@ -10,6 +10,7 @@ import click
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import (
     device_option,
+    no_progress_option,
     quiet_option,
     read_options,
     trust_option,
@@ -109,6 +110,7 @@ def upsert(change: Change) -> None:
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--missing-ok", is_flag=True, help="Ignore ids that are not in the index.")
 @wait_option
+@no_progress_option
 def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
     """Delete the documents with these IDs from the index DIR; all of them, or none.
 

@@ -3,7 +3,7 @@
 import click
 
 from sbertkit.cli.completion import SET
-from sbertkit.cli.options import quiet_option
+from sbertkit.cli.options import no_progress_option, quiet_option
 from sbertkit.cli.output import print_json, print_line, print_table
 from sbertkit.progress import say
 
@@ -29,6 +29,7 @@ def data() -> None:
     show_default=True,
     help="jsonl: one object a line.",
 )
+@no_progress_option
 def list_sets(task: str | None, form: str) -> None:
     """List the data sets: what for, how large, under which licence, and whether they are here.
 

@@ -11,6 +11,7 @@ from sbertkit.cli.completion import PATH
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
+    no_progress_option,
     quiet_option,
     read_options,
     resume_option,
@@ -69,6 +70,7 @@ def encode(
 @click.argument("first", metavar="TEXT")
 @click.argument("second", metavar="TEXT")
 @encoder_options
+@no_progress_option
 def similarity(first: str, second: str, load_encoder: LoadEncoder) -> None:
     """Print the cosine of two texts or files.
 

@@ -8,7 +8,7 @@ import click
 
 from sbertkit.cli.completion import MODEL
 from sbertkit.cli.files import set_or_path
-from sbertkit.cli.options import trust_option
+from sbertkit.cli.options import no_progress_option, trust_option
 from sbertkit.cli.output import print_facts
 from sbertkit.encoder.backends import EXPORT_PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     "kinds.",
 )
 @trust_option
+@no_progress_option
 def export(
     model: str,
     output: str | None,

@@ -11,6 +11,7 @@ from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
     given_options,
+    no_progress_option,
     quiet_option,
     read_options,
     resume_option,
@@ -175,6 +176,7 @@ def _update(
     default="table",
     show_default=True,
 )
+@no_progress_option
 def info(directory: str, output_format: str) -> None:
     """Describe the index DIR.
 
@@ -198,6 +200,7 @@ def info(directory: str, output_format: str) -> None:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=INDEX)
+@no_progress_option
 @click.pass_context
 def verify(context: click.Context, directory: str) -> None:
     """Check every file of the index DIR.

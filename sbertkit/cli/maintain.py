@@ -3,13 +3,20 @@
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
-from sbertkit.cli.options import device_option, quiet_option, trust_option, wait_option
+from sbertkit.cli.options import (
+    device_option,
+    no_progress_option,
+    quiet_option,
+    trust_option,
+    wait_option,
+)
 from sbertkit.cli.output import print_line
 
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=INDEX)
 @wait_option
+@no_progress_option
 def compact(directory: str) -> None:
     """Rewrite the index DIR as one segment without the deleted documents.
 
@@ -94,6 +101,7 @@ def repair(
 @click.option(
     "-o", "--output", required=True, metavar="OUT", type=PATH, help="NAME.parquet or NAME.faiss."
 )
+@no_progress_option
 def dump(directory: str, output: str) -> None:
     """Write documents and vectors of the index DIR to a file for other programs.
 

@@ -40,6 +40,14 @@ resume_option = click.option(
 quiet_option = click.option("--quiet", is_flag=True, help="No progress; warnings are still shown.")
 
 
+no_progress_option = click.option(
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    help="Taken by every command; this has no progress.",
+)
+
+
 def _wait(context: click.Context, _: click.Parameter, seconds: float | None) -> None:
     from sbertkit.lock import waiting
 

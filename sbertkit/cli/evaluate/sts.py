@@ -14,7 +14,7 @@ from sbertkit.cli.files import (
     write_json,
     write_report,
 )
-from sbertkit.cli.options import LoadEncoder, encoder_options
+from sbertkit.cli.options import LoadEncoder, encoder_options, no_progress_option
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.formatting import decimal, percent, percent_interval
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @report_option
+@no_progress_option
 def sts(
     file: str,
     load_encoder: LoadEncoder,
