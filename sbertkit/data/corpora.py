@@ -133,9 +133,14 @@ def _format(path: str, options: ReadOptions) -> tuple[str, str]:
             f"{source_name(path)}: the format {name} needs a {expected}, found {what};"
             " pass another format (--input-format)"
         )
-    if name is None and options.delimiter is not None:
+    if name is None and options.delimiter is not None and not _is_of_objects(path):
         return path, "csv"
     return path, name or _format_by_name(path)
+
+
+def _is_of_objects(path: str) -> bool:
+    """Whether a file has no cells that a delimiter could be between."""
+    return any(has_suffix(path, FORMATS[name].suffixes) for name in ("jsonl", "parquet", "arrow"))
 
 
 def _beir_file(folder: str) -> str | None:
