@@ -41,6 +41,11 @@ def p_value_text(value: float) -> str:
     return decimal(value, 4) if value >= _MIN_P_VALUE else f"< {_MIN_P_VALUE}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and what is counted: ``1 document``, ``2 documents``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def listed(names: "Sequence[str]", limit: int) -> str:
     """The first names, and how many more there are: ``a, b, and 3 more``."""
     more = [f"and {len(names) - limit:,} more"] if len(names) > limit else []

@@ -65,6 +65,14 @@ def say(line: str, *, shown: bool = True) -> None:
         error_stream().write(f"{visible_text(line)}\n")
 
 
+def duration(seconds: float) -> str:
+    """A time in words: ``42 s``, ``7 min``, ``2 h 5 min``."""
+    minutes = round(seconds / 60)
+    if seconds < 90:  # a minute and a half is not told better in minutes
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def rate_text(rate: float) -> str:
     """Items per second in words; a slow rate has the decimals that tell it from none."""
     return f"{rate:,.0f}/s" if rate >= _SLOW else f"{rate:.2g}/s"
@@ -125,7 +133,7 @@ def _line_writer(label: str, total: int | None, before: int, note: Callable[[], 
         rate = (finished - before) / (now - started)
         of_total = "" if total is None else f" of {total:,}"
         known = 0 if total is None else max(0, total - finished)
-        left = f", {known / rate:,.0f} s left" if known and rate else ""
+        left = f", {duration(known / rate)} left" if known and rate else ""
         more = f", {note()}" if note() else ""
         say(f"{label}: {finished:,}{of_total}, {rate_text(rate)}{left}{more}")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sbertkit.formatting import (
+    counted,
     decimal,
     interval_text,
     listed,
@@ -11,6 +12,7 @@ from sbertkit.formatting import (
     percent_interval,
 )
 from sbertkit.metrics import Interval
+from sbertkit.progress import duration
 
 INTERVAL = Interval(-0.01234, 0.5, 0.95)
 
@@ -46,3 +48,16 @@ def test_undefined_values_are_shown_as_such() -> None:
 )
 def test_long_lists_end_with_the_number_of_the_rest(names: list[str], text: str) -> None:
     assert listed(names, 2) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 rows"), (1, "1 row"), (1_234, "1,234 rows")])
+def test_what_is_counted_has_its_number(count: int, text: str) -> None:
+    assert counted(count, "row") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (42.4, "42 s"), (89, "89 s"), (100, "2 min"), (4_201, "1 h 10 min")],
+)
+def test_times_are_told_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

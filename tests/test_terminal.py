@@ -138,7 +138,7 @@ def test_lines_of_progress_tell_rate_and_rest(
         advance(1)
     assert capsys.readouterr().err.splitlines() == [
         r"training\x1b[2J: 0 of 4, 0/s",
-        r"training\x1b[2J: 1 of 4, 0.025/s, 120 s left",
+        r"training\x1b[2J: 1 of 4, 0.025/s, 2 min left",
         r"training\x1b[2J: 4 of 4, 0.067/s",
         r"training\x1b[2J: 5 of 4, 0.062/s",
     ]

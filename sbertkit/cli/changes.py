@@ -17,6 +17,7 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.formatting import counted
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
@@ -94,7 +95,7 @@ def add(change: Change) -> None:
 @click.command()
 @_change_options
 def upsert(change: Change) -> None:
-    """Add the documents of CORPUS to the index DIR, or replace those with the same ids.
+    """Add documents to the index DIR, or replace them by their ids.
 
     Documents that are stored exactly as given are left unchanged and not encoded again.
 
@@ -112,7 +113,7 @@ def upsert(change: Change) -> None:
 @wait_option
 @no_progress_option
 def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
-    """Delete the documents with these IDs from the index DIR; all of them, or none.
+    """Delete documents by their IDs from the index DIR, all or none.
 
     - reads ids, one per line, from standard input. No model is loaded.
 
@@ -142,8 +143,8 @@ def print_changes(changes: "Changes", directory: str) -> None:
     ]
     encoded = f"; {changes.encoded:,} encoded" if changes.added or changes.changed else ""
     print_line(
-        f"{', '.join(parts) or 'nothing to change'}{encoded}: {changes.documents:,} documents in "
-        f"{directory}"
+        f"{', '.join(parts) or 'nothing to change'}{encoded}: "
+        f"{counted(changes.documents, 'document')} in {directory}"
     )
 
 

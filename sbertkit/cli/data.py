@@ -4,8 +4,11 @@ import click
 
 from sbertkit.cli.completion import SET
 from sbertkit.cli.options import no_progress_option, quiet_option
-from sbertkit.cli.output import print_json, print_line, print_table
+from sbertkit.cli.output import print_json, print_line, print_table, table_width
 from sbertkit.progress import say
+
+_WIDE = 160
+"""Columns of a terminal that has room for licences and sources."""
 
 
 @click.group(name="data")
@@ -33,7 +36,8 @@ def data() -> None:
 def list_sets(task: str | None, form: str) -> None:
     """List the data sets: what for, how large, under which licence, and whether they are here.
 
-    They are looked for below the folder that SBERTKIT_DATA names, then in the hub's cache.
+    They are looked for below the folder that SBERTKIT_DATA names, then in the hub's cache. A narrow
+    terminal leaves licences and sources out.
 
     \b
     Example:
@@ -61,9 +65,12 @@ def list_sets(task: str | None, form: str) -> None:
             print_json(known)
             continue
         here = "yes" if place else "by hand" if one.hub is None else "no"
-        rows.append((one.name, one.task, one.rows, one.licence, here, one.source))
+        rows.append((one.name, one.task, one.rows, here, one.licence, one.source))
     if form == "table":
-        print_table(("name", "task", "rows", "licence", "here", "source"), rows)
+        columns = ("name", "task", "rows", "here", "licence", "source")
+        width = table_width(None)
+        shown = 4 if width is not None and width < _WIDE else len(columns)
+        print_table(columns[:shown], (row[:shown] for row in rows))
 
 
 @data.command(name="get")

@@ -57,7 +57,7 @@ def diagnose(
     report_path: str | None,
     quiet: bool,
 ) -> None:
-    """Find the pooling, layer and post-processing that suit an encoder on the texts of CORPUS.
+    """Find pooling, layer and post-processing that suit CORPUS.
 
     No labels are needed: the score of a configuration is how well parts of a text (neighboring
     sentences, or the halves of a short one) find each other and their text. The current

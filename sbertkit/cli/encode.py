@@ -18,6 +18,7 @@ from sbertkit.cli.options import (
 )
 from sbertkit.cli.output import print_line
 from sbertkit.errors import InputError
+from sbertkit.formatting import counted
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
@@ -61,7 +62,7 @@ def encode(
         load_encoder, source, output, read=read, progress=not quiet, resume=resume
     )
     print_line(
-        f"{report.rows:,} vectors in {output} ({report.seconds:.1f} s, "
+        f"{counted(report.rows, 'vector')} in {output} ({report.seconds:.1f} s, "
         f"{report.tokens_per_second:,.0f} tokens/s)"
     )
 

@@ -18,6 +18,7 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.formatting import counted
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
 from sbertkit.progress import say
 
@@ -133,7 +134,8 @@ def index(
     if with_encoder is None and facts.encoder_bytes > _LARGE_SHARE * rest:
         size += ": --without-encoder leaves it out"
     print_line(
-        f"{facts.documents:,} documents in {path} ({facts.kind}, {facts.dim} dimensions, {size})"
+        f"{counted(facts.documents, 'document')} in {path} "
+        f"({facts.kind}, {facts.dim} dimensions, {size})"
     )
 
 

@@ -11,6 +11,7 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.formatting import counted
 
 
 @click.command()
@@ -18,9 +19,9 @@ from sbertkit.cli.output import print_line
 @wait_option
 @no_progress_option
 def compact(directory: str) -> None:
-    """Rewrite the index DIR as one segment without the deleted documents.
+    """Rewrite the index DIR without its deleted documents.
 
-    Nothing is encoded and no model is loaded. Searches continue meanwhile.
+    It has one segment then. Nothing is encoded and no model is loaded. Searches continue meanwhile.
 
     \b
     Example:
@@ -35,7 +36,7 @@ def compact(directory: str) -> None:
     after = index_info(directory)
     segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
     print_line(
-        f"{changes.documents:,} documents in {directory}: {segments} with "
+        f"{counted(changes.documents, 'document')} in {directory}: {segments} with "
         f"{before.deleted:,} deleted documents became {after.segments}, "
         f"{decimal(before.bytes)} -> {decimal(after.bytes)}"
         if after.generation != before.generation
@@ -91,7 +92,7 @@ def repair(
         print_line(f"kept: {problem.file}: {problem.reason}")
     if done.lost:
         left = index_info(directory).documents
-        print_line(f"{left:,} documents remain in {directory}")
+        print_line(f"{counted(left, 'document')} left in {directory}")
     if not done:
         print_line("nothing to repair")
 
@@ -103,7 +104,7 @@ def repair(
 )
 @no_progress_option
 def dump(directory: str, output: str) -> None:
-    """Write documents and vectors of the index DIR to a file for other programs.
+    """Write documents and vectors of the index DIR to a file.
 
     NAME.parquet has columns id, text, metadata (JSON) and vector; index reads it back with
     --vectors. NAME.faiss is a flat inner-product index, beside which NAME.ids.json lists the ids.

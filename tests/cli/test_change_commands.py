@@ -73,7 +73,7 @@ def test_an_update_of_nothing_is_a_build(run: Run, model: str, tmp_path: Path) -
     corpus = lines(tmp_path / "c.jsonl", a="a boat")
     ran = run("index", corpus, "-o", tmp_path / "x", "--update", "--model", model)
     assert ran.status == 0, ran.err
-    assert "1 documents in" in ran.out
+    assert "1 document in" in ran.out
 
 
 def test_bad_input_is_one_line_and_changes_nothing(

@@ -10,6 +10,7 @@ from sbertkit.cli.search.hits import Shown, print_tables
 from sbertkit.cli.search.queries import Query
 from sbertkit.cli.signals import seen_while_blocked
 from sbertkit.errors import SbertkitError
+from sbertkit.formatting import counted
 from sbertkit.progress import say
 from sbertkit.terminal import visible_text
 
@@ -43,7 +44,7 @@ class Prompt:
 
     def run(self, *, greet: bool = True) -> None:
         """Reads and answers lines; first, says how if `greet`."""
-        say(f"{len(self._index):,} documents; type a query, :help or Ctrl-D", shown=greet)
+        say(f"{counted(len(self._index), 'document')}; type a query, :help or Ctrl-D", shown=greet)
         with _history(), suppress(EOFError):
             for line in _lines():
                 try:
