@@ -28,4 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
         say("sbertkit: interrupted")
         status = _INTERRUPTED
+        # Python ends by the signal itself if the exception has passed an executed string, as when
+        # it comes while a dataclass is made. The next one that is executed resets that.
+        exec("")  # noqa: S102
     sys.exit(status)

@@ -184,3 +184,18 @@ def test_a_signal_in_a_build_leaves_nothing(
     assert errors.splitlines()[-1:] == said
     assert "Traceback" not in errors
     assert list(work.iterdir()) == []
+
+
+def test_an_interrupt_amid_an_executed_string_has_its_own_status(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "from sbertkit import cli\nfrom sbertkit.cli import app\n"
+        "app.run = lambda _: exec('raise KeyboardInterrupt')\ncli.main([])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "program"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "sbertkit: interrupted\n")
