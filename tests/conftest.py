@@ -40,6 +40,13 @@ def no_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sbertkit.progress._MOMENT", 3600.0)
 
 
+@pytest.fixture(scope="module")
+def empty_cache(user_cache_home: None) -> None:
+    """Removes what other modules have exported, for tests that want the same bits twice."""
+    del user_cache_home
+    shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]) / "sbertkit", ignore_errors=True)
+
+
 @pytest.fixture(autouse=True)
 def unknown_models(user_cache_home: None) -> None:
     """Lets every test load its models themselves, whatever tests before it have exported."""

@@ -101,7 +101,7 @@ def test_truncated_tokens_are_counted_up_to_a_bound_and_estimated_beyond(
 ) -> None:
     ours = tokenizer("bert")
     (counted, estimated) = ours.tokenize(["ab " * 130, "ab " * 1_300], 12)
-    assert counted[1:] == (130 * 2 - 10, True)
+    assert counted[1:] == (130 * 2 - 10, True, 0)
     assert not estimated.exact
     assert estimated.truncated == pytest.approx(1_300 * 2 - 10, rel=0.05)
 

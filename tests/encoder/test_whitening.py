@@ -21,6 +21,8 @@ from sbertkit.encoder.whitening import (
 )
 from sbertkit.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
 

@@ -77,6 +77,9 @@ def test_a_head_that_was_written_is_read(tmp_path: Path, features: tuple[str, ..
         assert torch.equal(found.module.state_dict()[name], tensor)
 
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
+
 def test_the_files_say_what_the_head_is(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["head"]
     files = sorted(path.name for path in (folder / "head").iterdir())

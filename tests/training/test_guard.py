@@ -21,6 +21,8 @@ from sbertkit.schema import as_record
 from sbertkit.training.data_forms import NLI, DataForm, TrainingData
 from sbertkit.training.run.guard import Guard, ProbeSet, SpaceSnapshot, wrong_order
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 
 class AngleEncoder:
     """A text "... 30" has the vector of length 2 at 30 degrees."""

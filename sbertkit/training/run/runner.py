@@ -193,7 +193,7 @@ def _train(
     config, encoder = task.config, task.encoder
     step = 0 if checkpoint is None else checkpoint.step
     log = RunLog(folder.log if launch().is_main else None, step)
-    if checkpoint is None:
+    if checkpoint is None and not log.rows:  # else it was killed before its first checkpoint
         log.add({"step": 0, **before.row()})
     guard = probe = None
     if config.guard:
