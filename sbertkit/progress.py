@@ -68,7 +68,7 @@ def say(line: str, *, shown: bool = True) -> None:
 def duration(seconds: float) -> str:
     """A time in words: ``42 s``, ``7 min``, ``2 h 5 min``."""
     minutes = round(seconds / 60)
-    if seconds < 90:  # a minute and a half is not told better in minutes
+    if seconds < 90:  # whole minutes would be too coarse
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

@@ -1,4 +1,4 @@
-"""Whether torch might find a GPU, told without loading it."""
+"""Whether torch might find a GPU, found out without loading it."""
 
 import platform
 import sys

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sbertkit.errors import InputError, InputTypeError
 
 Warn = Callable[[str], None]
-"""Logs what is to be known of a model, and goes on after its name."""
+"""Logs what is to be known of a model, each after its name."""
 
 _QUERY_NAMES = ("query",)
 _DOCUMENT_NAMES = ("document", "passage", "corpus")

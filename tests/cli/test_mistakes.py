@@ -1,4 +1,4 @@
-"""Typical mistakes on the command line: each is told in one line that names cause and cure."""
+"""Typical mistakes on the command line: each is answered in one line that names cause and cure."""
 
 import json
 from pathlib import Path
@@ -101,7 +101,7 @@ def place(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.parametrize("command", MISTAKES)
-def test_a_mistake_is_told_in_one_line_with_its_cure(
+def test_a_mistake_is_answered_in_one_line_with_its_cure(
     run: Run,
     place: Path,
     tiny_encoder: Encoder,

@@ -85,7 +85,7 @@ def test_lines_are_numbered_and_blank_ones_left_out(run: Run, index: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ('{"_id": "x", "text": "a"}\n{"_id": "x", "text": "b"}\n', "query x is in line 1 too"),
         ('{"text": "a"}\n', "no field '_id'"),
@@ -94,12 +94,12 @@ def test_lines_are_numbered_and_blank_ones_left_out(run: Run, index: Path, tmp_p
     ],
 )
 def test_a_bad_file_of_queries_is_refused(
-    run: Run, index: Path, tmp_path: Path, content: str, told: str
+    run: Run, index: Path, tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "q.jsonl").write_text(content)
     ran = run("search", index, "--queries", tmp_path / "q.jsonl")
     assert (ran.status, ran.out) == (1, "")
-    assert told in ran.err
+    assert message in ran.err
     ran = run("search", index, "--queries", tmp_path / "q.txt")
     assert "no such file" in ran.err
     assert run("search", index, "boat", "--queries", tmp_path / "q.jsonl").status == 2

@@ -1,4 +1,4 @@
-"""Whether a GPU may be there, told without torch."""
+"""Whether a GPU may be there, found out without torch."""
 
 import sys
 from importlib.metadata import PackageNotFoundError

@@ -351,9 +351,9 @@ def test_a_signal_saves_and_ends_the_command(
     job = same.beside(f"{moment}-{number.name}")
     found = ended(command, options(job), job.output, Kill(moment, place, number))
     assert found.status == status
-    told = f"warning: stopped at step {stop}; continue with --resume"
+    expected = f"warning: stopped at step {stop}; continue with --resume"
     # click breaks the line in which a terminal shows ^C.
-    assert list(filter(None, found.said.splitlines())) == [told, *said]
+    assert list(filter(None, found.said.splitlines())) == [expected, *said]
     assert steps_of(job)[-1] == stop
     assert not job.output.exists()
     found = ended(command, options(job, "--resume"), job.output)

@@ -243,8 +243,8 @@ def test_a_gain_is_required_where_it_is_asked_for(
     lines = ran.err.splitlines()
     if sign > 0:
         assert lines.pop(0).startswith("warning: the trained encoder is worse than its base")
-    told = ["sbertkit: error: the dev score did not rise, as --require-gain wants"]
-    assert lines == (told if status else [])
+    refusal = ["sbertkit: error: the dev score did not rise, as --require-gain wants"]
+    assert lines == (refusal if status else [])
 
 
 def test_seeds_are_a_table_with_their_mean(run: Run, tmp_path: Path) -> None:
