@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import msgspec
 
 from sbertkit.errors import InputError
+from sbertkit.forks import fork_safe_lock
 
 Record = TypeVar("Record")
 
@@ -20,6 +21,9 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """A SHA-256 in hexadecimal."""
+
+_lock = fork_safe_lock()
+"""Two threads that first convert to one type together crash msgspec while it inspects the type."""
 
 
 def parse_json(raw: bytes | str, where: object) -> Any:
@@ -51,7 +55,8 @@ def as_record(content: Any, kind: type[Record], where: object) -> Record:
         InputError: A field is missing, has another type or is out of range.
     """
     try:
-        return msgspec.convert(content, kind)
+        with _lock:
+            return msgspec.convert(content, kind)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{where}: {reason}") from error

@@ -1,5 +1,7 @@
 """JSON documents as typed records."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -109,3 +111,33 @@ def test_a_record_becomes_plain_objects_and_arrays() -> None:
     assert to_dict(record, without=("large",)) == {
         name: value for name, value in expected.items() if name != "large"
     }
+
+
+_FIRST_USES = """
+import sys, threading
+from dataclasses import make_dataclass
+from typing import Literal
+from sbertkit.schema import Count, as_record
+sys.setswitchinterval(1e-6)
+content = {"count": 1, "word": "x", "counts": [1, 2], "inner": {"word": "y"}}
+def convert(kind, barrier):
+    barrier.wait()
+    as_record(content, kind, "here")
+for number in range(400):
+    inner = make_dataclass("Inner", [("word", Literal["x", "y"])])
+    fields = [("count", Count), ("word", Literal["x", "y"]), ("counts", tuple[Count, ...])]
+    kind = make_dataclass("Outer", [*fields, ("inner", inner)])
+    barrier = threading.Barrier(4)
+    threads = [threading.Thread(target=convert, args=(kind, barrier)) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+print("done")
+"""
+
+
+def test_threads_may_first_use_a_kind_of_record_together() -> None:
+    """In a process of its own: what is not locked here ends it by SIGSEGV."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _FIRST_USES], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
