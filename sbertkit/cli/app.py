@@ -14,27 +14,30 @@ from sbertkit.errors import InputError, SbertkitError, shell_words
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
 
-_MODULES = {
-    "encode": "encode",
-    "similarity": "encode",
-    "index": "index",
-    "search": "search",
-    "add": "changes",
-    "upsert": "changes",
-    "delete": "changes",
-    "compact": "maintain",
-    "info": "index",
-    "verify": "index",
-    "repair": "maintain",
-    "dump": "maintain",
-    "train-nli": "train",
-    "eval": "evaluate",
-    "diagnose": "diagnose",
-    "export": "export",
-    "data": "data",
-    "demo": "demo",
+_COMMANDS = {
+    "encode": ("encode", "Encode a corpus to a file of vectors."),
+    "similarity": ("encode", "Print the cosine of two texts or files."),
+    "index": ("index", "Build a search index over CORPUS."),
+    "search": ("search", "Search the index DIR."),
+    "add": ("changes", "Add the documents of CORPUS to the index DIR."),
+    "upsert": ("changes", "Add documents to the index DIR, or replace them by their ids."),
+    "delete": ("changes", "Delete documents by their IDs from the index DIR, all or none."),
+    "compact": ("maintain", "Rewrite the index DIR without its deleted documents."),
+    "info": ("index", "Describe the index DIR."),
+    "verify": ("index", "Check every file of the index DIR."),
+    "repair": ("maintain", "Repair the damaged index DIR from its intact files."),
+    "dump": ("maintain", "Write documents and vectors of the index DIR to a file."),
+    "train-nli": ("train", "Train a sentence encoder on natural language inference."),
+    "eval": ("evaluate", "Evaluate encoders and indexes."),
+    "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),
+    "export": ("export", "Write MODEL as one ONNX file, from token ids to the vector."),
+    "data": ("data", "Find and fetch public data sets by name."),
+    "demo": ("demo", "Take the tour: a reverse dictionary."),
 }
-"""The module of each command, which has its name with underscores; ``eval`` is `evaluate` there."""
+"""The module of each command, and the first sentence of its help, which lists it without an import.
+
+A command has its name there, with underscores; ``eval`` is `evaluate`.
+"""
 
 _READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended, as it ends most when head has enough."""
@@ -57,25 +60,30 @@ class _Loaded(Mapping[str, click.Command]):
     """The commands by name; a module is imported when its command is looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
-        module = import_module(f"sbertkit.cli.{_MODULES[name]}")
+        module = import_module(f"sbertkit.cli.{_COMMANDS[name][0]}")
         attribute = "evaluate" if name == "eval" else name.replace("-", "_")
         command: click.Command = getattr(module, attribute)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(_COMMANDS)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_COMMANDS)
 
 
 class _Commands(click.Group):
-    """The commands, with their errors as they are."""
+    """The commands, with their errors as they are; a list of them imports none."""
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Reads the arguments; a request for help is answered here."""
         with _own_errors():
             return super().make_context(*arguments, **options)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Lists the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted((name, line) for name, (_, line) in _COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""

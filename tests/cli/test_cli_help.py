@@ -1,5 +1,7 @@
 """Every command explains itself and is documented."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -47,6 +49,23 @@ def test_every_option_has_a_help_text_or_a_choice(name: str) -> None:
     for parameter in COMMANDS[name].params:
         if isinstance(parameter, click.Option):
             assert parameter.help or isinstance(parameter.type, click.Choice), parameter.name
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    formatter = click.HelpFormatter(width=200)
+    app.format_commands(click.Context(app), formatter)
+    listed = dict(line.split(maxsplit=1) for line in formatter.getvalue().splitlines()[1:])
+    assert listed == {
+        name: command.get_short_help_str(200) for name, command in app.commands.items()
+    }
+
+
+def test_the_list_of_commands_imports_none() -> None:
+    program = (
+        "import sys, sbertkit.cli.app as cli; cli.run(['--help']); "
+        "sys.exit('sbertkit.cli.options' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
 
 
 def choices_of(command: str, option: str) -> set[str]:

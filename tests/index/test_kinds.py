@@ -1,6 +1,7 @@
 """Which kind is built, and with what settings."""
 
-from importlib.metadata import PackageNotFoundError
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,19 +94,14 @@ def test_hnsw_looks_at_64_candidates_at_least() -> None:
     assert [Hnsw().search_parameters(k).efSearch for k in (1, 32, 100)] == [64, 64, 200]
 
 
-def _installed(*names: str):
-    def find(name: str) -> object:
-        if name in names:
-            return object()
-        raise PackageNotFoundError(name)
-
-    return find
-
-
 def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.metadata.distribution", _installed("faiss-cpu", "faiss-gpu"))
+    for name in ("faiss", "faiss_cpu-1.15.1.dist-info", "faiss_gpu-1.7.2.dist-info"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "faiss" / "__init__.py").write_text("raise SystemError('of the other build')")
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MissingDependency, match="pip uninstall"):
         faiss_library.load_faiss.__wrapped__()
 
@@ -113,7 +109,6 @@ def test_two_builds_of_faiss_are_refused_with_the_command_to_keep_one(
 def test_a_missing_faiss_is_reported_with_the_command_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("importlib.metadata.distribution", _installed())
-    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingDependency, match=r'pip install "sbertkit\[cpu\]"'):
         faiss_library.load_faiss.__wrapped__()
