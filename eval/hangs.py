@@ -3,8 +3,9 @@
 python eval/hangs.py [--runs 30] [--first-uses 200]
 
 A job that has not ended within its limit is counted as hung and killed. First uses are those of
-a runtime by several threads, with the interpreter switching threads as often as it can. With
-SBERTKIT_DATA, `train-nli` and `eval sts` read real data, else those two are left out.
+a runtime by two threads, each of which loads an encoder, with the interpreter switching threads as
+often as it can. With SBERTKIT_DATA, `train-nli` and `eval sts` read real data, else those two are
+left out.
 """
 
 import os
@@ -37,11 +38,14 @@ import sys, threading
 sys.setswitchinterval(1e-6)
 from sbertkit import Encoder
 folder, backend = sys.argv[1:]
-encoders = [Encoder.load(folder, backend=backend) for _ in range(2)]
 texts = [f"line number {number} about things" for number in range(300)]
-threads = [threading.Thread(target=encoder.encode, args=(texts,)) for encoder in encoders]
+shapes = []
+def work():
+    shapes.append(Encoder.load(folder, backend=backend).encode(texts).shape)
+threads = [threading.Thread(target=work) for _ in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
+assert len(shapes) == 2
 """
 
 

@@ -1,26 +1,22 @@
 """Changes to an index: documents added, replaced and deleted; each call is one commit."""
 
-import hashlib
-import json
 import logging
 import os
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arguments import output_folder
-from sbertkit.data import Document, ReadOptions, SourcedDocument
+from sbertkit.data import ReadOptions
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.retrieval.change_plan import ChangePlan
 from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
-from sbertkit.retrieval.document_store import DocumentStore, StoredRow, rendered
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
@@ -29,7 +25,6 @@ from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import (
     EncodedVectors,
     NewDocuments,
-    Origin,
     VectorSource,
     merge_segments,
 )
@@ -46,7 +41,6 @@ MODES = ("add", "upsert", "update")
 """``add`` wants new ids, ``upsert`` replaces known ones, ``update`` deletes all others as well."""
 
 _STAGED_FILE = "staged.db"
-_DOCUMENTS_PER_CHUNK = 1_000
 
 
 def change_documents(
@@ -84,7 +78,7 @@ def change_documents(
         reader = CorpusReader(corpus, read or ReadOptions(), view.manifest.columns)
         root, entry = workspace.root, view.manifest.encoder
         staged = workspace.new_segment() / _STAGED_FILE
-        plan = _Plan(view, mode, reader)
+        plan = ChangePlan(view, mode, reader)
         count = reader.stage(staged, plan.new_documents(), progress=progress)
         if count + plan.unchanged == 0 and (mode == "update" or reader.named):
             raise reader.empty_corpus_error()
@@ -190,168 +184,6 @@ def _changing(path: str | os.PathLike[str], known: View | None) -> Iterator[tupl
         view = open_view(root, known)
         with new_generation(root) as workspace:
             yield view, workspace
-
-
-class _Plan:
-    """What the documents of a corpus change in a view.
-
-    Attributes:
-        masks: Which rows of each segment remain.
-        origins: Where the vector of each new row is stored already, if it is.
-        unchanged: Documents that are left unchanged.
-    """
-
-    def __init__(self, view: View, mode: str, reader: CorpusReader) -> None:
-        self.masks = [segment.mask() for segment in view.segments]
-        self.origins: list[Origin | None] = []
-        self.unchanged = 0
-        self._added = self._changed = self._deleted = self._moved = 0
-        self._view = view
-        self._mode = mode
-        self._reader = reader
-        self._lines = [np.full(len(mask), -1, np.int64) for mask in self.masks]
-
-    def new_documents(self) -> Iterator[SourcedDocument]:
-        """The documents that are new or changed.
-
-        Raises:
-            InputError: A duplicate id, or with ``add`` one that is not new.
-        """
-        while chunk := list(islice(self._reader.documents, _DOCUMENTS_PER_CHUNK)):
-            known = self._view.find([sourced.document.id for sourced in chunk])
-            for sourced in chunk:
-                stored = known.get(sourced.document.id)
-                if stored is None:
-                    self._added += 1
-                    self.origins.append(None)
-                    yield sourced
-                elif self._differs(sourced, *stored):
-                    yield sourced
-
-    def check_ids(self) -> None:
-        """Refuses texts without ids from memory, and warns of lines that replaced others.
-
-        Raises:
-            InputError: They are from memory.
-        """
-        if not self._reader.named:
-            raise InputError(
-                f"{self._reader.name}: documents to {self._mode} need ids of their own, found "
-                "texts without; nothing was changed: pass tuples (id, text)"
-            )
-        if self._changed:
-            logger.warning(
-                "%s has replaced %d documents of the index: their ids are the numbers of their "
-                "lines, as it has no column of ids",
-                self._reader.name,
-                self._changed,
-            )
-
-    def delete_missing(self) -> None:
-        """Deletes the documents that are not in the corpus."""
-        for mask, lines in zip(self.masks, self._lines, strict=True):
-            missing = mask & (lines < 0)
-            self._deleted += int(np.count_nonzero(missing))
-            mask[missing] = False
-
-    def reuse_vectors(self, staged: Path) -> None:
-        """Finds the texts of new rows among the removed ones, such as moved lines."""
-        removed: dict[bytes, Origin] = {}
-        for place, (segment, mask) in enumerate(zip(self._view.segments, self.masks, strict=True)):
-            rows = np.flatnonzero(segment.mask() & ~mask).tolist()
-            for row, text in segment.documents.texts_at(rows):
-                removed[_digest(text)] = (place, row)
-        if not removed:
-            return
-        with closing(DocumentStore(staged)) as store:
-            for number, text in enumerate(store.texts()):
-                if self.origins[number] is None:
-                    self.origins[number] = removed.get(_digest(text))
-
-    def count_by_text(self, staged: Path) -> None:
-        """Counts documents by text and metadata, as their ids are the numbers of lines.
-
-        So many are changed as one line takes the place of another.
-        """
-        removed: Counter[bytes] = Counter()
-        for segment, mask in zip(self._view.segments, self.masks, strict=True):
-            gone = segment.documents.documents(segment.mask() & ~mask)
-            removed.update(_digest(_content(sourced.document)) for sourced in gone)
-        with closing(DocumentStore(staged)) as store:
-            new = Counter(_digest(_content(sourced.document)) for sourced in store.documents())
-        self._moved = (removed & new).total()
-        added, deleted = (new - removed).total(), (removed - new).total()
-        self._changed = min(added, deleted)
-        self._added, self._deleted = added - self._changed, deleted - self._changed
-
-    def check_same_corpus(self, root: Path) -> None:
-        """Refuses another corpus than the one of the index.
-
-        Raises:
-            InputError: The corpus has another path and none of the texts of the index.
-        """
-        built_from, path = self._view.manifest.corpus, self._reader.path
-        elsewhere = built_from and path and Path(built_from).resolve() != Path(path).resolve()
-        kept = self.unchanged or any(origin is not None for origin in self.origins)
-        if elsewhere and len(self._view) and not kept:
-            raise InputError(
-                f"{self._reader.name} has none of the {len(self._view):,} texts of {root}, which "
-                f"was built from {built_from}; nothing was changed: give this corpus an index of "
-                "its own, or replace that one by building it without --update"
-            )
-
-    def changes(self, *, encoded: bool) -> Changes:
-        """The counts, and whether the missing vectors are encoded."""
-        return Changes(
-            added=self._added,
-            changed=self._changed,
-            deleted=self._deleted,
-            unchanged=self.unchanged,
-            moved=self._moved,
-            encoded=self.origins.count(None) if encoded else 0,
-            documents=len(self._view) + self._added - self._deleted,
-        )
-
-    def _differs(self, sourced: SourcedDocument, place: int, stored: StoredRow) -> bool:
-        """Whether a document with a known id replaces the stored one."""
-        document, line = sourced
-        first = int(self._lines[place][stored.row])
-        if first >= 0:
-            raise self._reader.duplicate_error(document.id, first, line)
-        if self._mode == "add":
-            raise InputError(
-                f"{self._reader.name}: id {document.id!r} on {self._reader.unit} {line} is in the "
-                "index already; nothing was added: leave it out, or replace the stored document "
-                "with upsert"
-            )
-        self._lines[place][stored.row] = line
-        same_text = document.text == stored.text
-        if same_text and self._has_metadata(document, place, stored):
-            self.unchanged += 1
-            return False
-        self._changed += 1
-        self.masks[place][stored.row] = False
-        self.origins.append((place, stored.row) if same_text else None)
-        return True
-
-    def _has_metadata(self, document: Document, place: int, stored: StoredRow) -> bool:
-        """Whether a document has the metadata of a stored row, in any order."""
-        if rendered(document) == stored.metadata:
-            return True
-        known = self._view.segments[place].documents.at([stored.row])[stored.row]
-        return _sorted_keys(document) == _sorted_keys(known)
-
-
-def _sorted_keys(document: Document) -> str:
-    return json.dumps(dict(document.metadata), sort_keys=True)
-
-
-def _content(document: Document) -> str:
-    return f"{document.text}\0{_sorted_keys(document)}"
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _check(root: Path, view: View, encoder: Encoder) -> None:
