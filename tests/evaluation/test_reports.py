@@ -35,7 +35,7 @@ ABOUT = {"model": "mine", "fingerprint": "f" * 64, "pooling": "mean", "corpus": 
 TEXTS = [
     f"{who} {does} at noon" for who in ("a baker", "a goat", "rain") for does in ("is", "goes")
 ]
-VOID = {"meta", "link", "br", "img", "path", "use", "hr"}
+VOID = {"meta", "link", "br", "img", "path", "use", "hr", "wbr"}
 
 
 class Reader(HTMLParser):

@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from html import escape, unescape
 from pathlib import Path
@@ -89,8 +89,9 @@ def page(request: pytest.FixtureRequest, tiny_encoder: Encoder, tmp_path: Path) 
         "environment": environment(tiny_encoder),
     }
     compared = request.param.removeprefix("compare ")
+    published = partial(replace, source="stsb.tsv", split="test")
     pages = {
-        "sts": lambda: sts_page(evaluate_sts(tiny_encoder, PAIRS), about),
+        "sts": lambda: sts_page(published(evaluate_sts(tiny_encoder, PAIRS)), about),
         "isotropy": lambda: isotropy_page(evaluate_isotropy(tiny_encoder, TEXTS), about),
         "diagnosis": lambda: diagnosis_page(diagnose(tiny_encoder, TEXTS), about),
         "retrieval": lambda: retrieval_page(evaluate_run(RUN, QRELS), about, QUERIES, DOCUMENTS),

@@ -1,5 +1,6 @@
 """A page of tables and pictures, rendered as self-contained HTML."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,12 @@ class Table:
     rows: Sequence[Sequence[object]]
     caption: str = ""
     marked: frozenset[int] = frozenset()
+
+    @property
+    def stacked(self) -> bool:
+        """Whether a narrow window shows each row as a list of its cells, for lack of room."""
+        texts = [name for name in self.columns if not name.endswith(">")]
+        return len(self.columns) > 3 or len(texts) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,13 @@ def lineage_of(about: Mapping[str, Any]) -> dict[str, object]:
 def render(page: Page) -> str:
     """The page as HTML; all text is escaped, pictures are inline, nothing is fetched."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def cell(value: object) -> Markup:
+        """The text of a cell; a line may end after a slash, as in the name of a model."""
+        text = _plain(value)
+        parts = [text] if value is None else re.split(r"(?<=\w)/(?=\w)", text)
+        return Markup("/<wbr>").join(parts)
 
     environment = Environment(
         loader=PackageLoader("sbertkit.evaluation.report", "templates"),
@@ -93,7 +107,7 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plain"] = _plain
+    environment.filters |= {"plain": _plain, "cell": cell}
     return environment.get_template(_TEMPLATE).render(page=page)
 
 
