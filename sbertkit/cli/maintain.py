@@ -37,7 +37,7 @@ def compact(directory: str) -> None:
     segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
     print_line(
         f"{counted(changes.documents, 'document')} in {directory}: {segments} with "
-        f"{before.deleted:,} deleted documents became {after.segments}, "
+        f"{counted(before.deleted, 'deleted document')} became {after.segments}, "
         f"{decimal(before.bytes)} -> {decimal(after.bytes)}"
         if after.generation != before.generation
         else f"{directory} is compact already"

@@ -1,6 +1,7 @@
 """Options that several commands share, and what they describe."""
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,12 +63,20 @@ wait_option = click.option(
     expose_value=False,
     help="Wait so long for another process that writes the index; by default not at all.",
 )
+
+
+def _measures(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    names = (re.split(r",(?![^(]*\))", one) for one in given)  # at no comma within brackets
+    return tuple(name.strip() for group in names for name in group)
+
+
 measure_option = click.option(
     "--measure",
     "measures",
     multiple=True,
-    metavar="NAME",
-    help="As ir-measures spells it, such as nDCG@10 or P(rel=2)@5; may be given several times.",
+    metavar="NAMES",
+    callback=_measures,
+    help="As ir-measures spells them, such as nDCG@10,P(rel=2)@5; may be given several times.",
 )
 
 _ENCODER_OPTIONS = (

@@ -136,9 +136,13 @@ class DocumentColumns:
         return layout
 
     def has_usual_names(self, names: Sequence[str]) -> bool:
-        """Whether the cells of a line are the header of documents and no document themselves."""
-        known = {name.strip().lower() for name in names}
-        return bool(known & {TITLE, *TEXTS}) and all(
+        """Whether the cells of a line are the header of documents and no document themselves.
+
+        Two of which only the second is a usual name may be an id and a text of one word.
+        """
+        known = [name.strip().lower() for name in names]
+        usual = {TITLE, *TEXTS, *(IDS if len(known) == 2 else ())}
+        return not usual.isdisjoint(known[:1] if len(known) == 2 else known) and all(
             name.strip() and not any(map(str.isspace, name.strip())) for name in names
         )
 
@@ -178,7 +182,7 @@ class DocumentColumns:
             metadata[_SHOWN:] = [f"and {len(metadata) - _SHOWN} more"]
         parts = {
             "text": " or ".join(" + ".join(map(printable, names)) for names in self._texts),
-            "id": " or ".join(map(printable, self._ids)) or "the line number",
+            "id": " or ".join(map(printable, self._ids)),
             "metadata": ", ".join(metadata) or "none",
         }
         return "; ".join(f"{name}: {found}" for name, found in parts.items())
@@ -210,8 +214,8 @@ class DocumentColumns:
         self._seen.update(set(self._choice.names) - set(self._missing(names)))
         parts = (place for field, place in layout.positions.items() if field != "id")
         self._texts[tuple(names[place] for place in parts)] = None
-        if "id" in layout.positions:
-            self._ids[names[layout.positions["id"]]] = None
+        place = layout.positions.get("id")
+        self._ids["the line number" if place is None else names[place]] = None
         self._metadata.update(dict.fromkeys(layout.others))
 
 

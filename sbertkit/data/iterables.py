@@ -24,18 +24,23 @@ def documents_from(
     skip bad records.
 
     Args:
-        records: Texts; documents; mappings, whose keys are taken as the columns of a table are;
-            or pairs (id, text). A text or mapping without id gets its row as id.
+        records: Texts; documents; mappings and named tuples, whose keys are taken as the columns
+            of a table are; or pairs (id, text). A text or mapping without id gets its row as id.
         report: Filled while documents are drawn.
 
     Raises:
         InputError: A record without text, or with values that are not accepted.
         InputTypeError: Not an iterable of records, or a value of the wrong type.
     """
+    found = type(records).__name__
+    if hasattr(records, "columns"):  # its rows would be the names of its columns
+        raise InputTypeError(
+            f"expected an iterable of documents, found one {found}; pass its rows as mappings, such"
+            " as frame.to_dict('records') of pandas"
+        )
     if isinstance(records, str | bytes | os.PathLike | Mapping) or not isinstance(
         records, Iterable
     ):
-        found = type(records).__name__
         raise InputTypeError(
             f"expected an iterable of documents, found one {found}; put a single record into a"
             " list, read a file by its path with read_corpus"
@@ -72,6 +77,8 @@ def _row(
             found = type(metadata).__name__
             raise BadRecordError(f"metadata must be a mapping, found {found}", wrong_type=True)
         return Row(number, {"id": value.id, "text": value.text}, metadata)
+    if hasattr(value, "_asdict"):  # a named tuple, such as a row of a pandas table
+        value = value._asdict()
     if isinstance(value, Mapping):
         return columns.document(reader.row(number, value))
     if isinstance(value, tuple):

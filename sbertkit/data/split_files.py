@@ -52,17 +52,27 @@ def find_splits(folder: str, suffixes: tuple[str, ...]) -> Splits:
     root = Path(folder)
     if (root / _DICT_FILE).is_file():
         names = _names(_json(root / _DICT_FILE).get("splits"), root / _DICT_FILE)
-        return Splits({name: partial(_saved_files, root / name) for name in names})
+        return Splits({name: partial(saved_files, root / name) for name in names})
     if (root / _STATE_FILE).is_file():
         name = _json(root / _STATE_FILE).get("_split")
-        files = {name if isinstance(name, str) else "": partial(_saved_files, root)}
+        files = {name if isinstance(name, str) else "": partial(saved_files, root)}
         return Splits(files, single=True)
     shards = [_shard(path) for path in _find_files(folder, suffixes)]
     return Splits({shard.split: partial(_shards, folder, shard.split, shards) for shard in shards})
 
 
-def _saved_files(folder: Path) -> list[str]:
-    """The files of a saved data set."""
+def is_saved_set(folder: Path) -> bool:
+    """Whether ``save_to_disk`` wrote a folder; what it does not list there is a cache."""
+    state_file = folder / _STATE_FILE
+    return state_file.is_file() and "_data_files" in _json(state_file)
+
+
+def saved_files(folder: Path) -> list[str]:
+    """The files of a data set that ``save_to_disk`` wrote into a folder.
+
+    Raises:
+        InputError: It lists none, or chooses rows by a list of indices.
+    """
     state_file = folder / _STATE_FILE
     state = _json(state_file)
     if state.get("_indices_files") or state.get("_indices_data_files"):

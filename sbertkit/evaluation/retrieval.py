@@ -250,7 +250,7 @@ def _warn_of_matches(matches: Set[str], by_chance: Set[str], exclude_self: bool 
     """Warns of documents with the query's own id that were kept, or excluded by their id alone."""
     if exclude_self is False:
         count = len(matches)
-        rest = "its own id, which was kept; BEIR excludes them with exclude_self (--exclude-self)"
+        rest = "its own id, which was kept; BEIR excludes them: pass exclude_self (--exclude-self)"
     else:
         count = len(by_chance)
         rest = "its own id, but another text or judged relevant, which was "

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,15 +12,18 @@ import numpy as np
 
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.errors import InputError
+from sbertkit.formatting import counted
 from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow, rendered
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import Origin
 from sbertkit.retrieval.view import View
 
-logger = logging.getLogger(__name__)
-
 _DOCUMENTS_PER_CHUNK = 1_000
+_NUMBERED = (
+    "its documents have no ids but the numbers of their lines; name the column of their ids by "
+    "id_column (--id-column), or append them to the corpus of the index and run index --update"
+)
 
 
 class ChangePlan:
@@ -61,22 +63,16 @@ class ChangePlan:
                     yield sourced
 
     def check_ids(self) -> None:
-        """Refuses texts without ids from memory, and warns of lines that replaced others.
+        """Refuses texts without ids that are not of the corpus of the index.
 
         Raises:
-            InputError: They are from memory.
+            InputError: They are from memory, or would replace those of another file.
         """
-        if not self._reader.named:
+        self._check_own_ids()
+        if self._changed and (self._is_elsewhere() or self._reader.path is None):
             raise InputError(
-                f"{self._reader.name}: documents to {self._mode} need ids of their own, found "
-                "texts without; nothing was changed: pass tuples (id, text)"
-            )
-        if self._changed:
-            logger.warning(
-                "%s has replaced %d documents of the index: their ids are the numbers of their "
-                "lines, as it has no column of ids",
-                self._reader.name,
-                self._changed,
+                f"{self._reader.name} would replace {counted(self._changed, 'document')} of the "
+                f"index: {_NUMBERED}"
             )
 
     def delete_missing(self) -> None:
@@ -122,15 +118,26 @@ class ChangePlan:
         Raises:
             InputError: The corpus has another path and none of the texts of the index.
         """
-        built_from, path = self._view.manifest.corpus, self._reader.path
-        elsewhere = built_from and path and Path(built_from).resolve() != Path(path).resolve()
         kept = self.unchanged or any(origin is not None for origin in self.origins)
-        if elsewhere and len(self._view) and not kept:
+        if self._is_elsewhere() and len(self._view) and not kept:
+            built_from = self._view.manifest.corpus or "texts in memory"
             raise InputError(
                 f"{self._reader.name} has none of the {len(self._view):,} texts of {root}, which "
                 f"was built from {built_from}; nothing was changed: give this corpus an index of "
-                "its own, or replace that one by building it without --update"
+                "its own, or build that one anew (--replace, without --update)"
             )
+
+    def _check_own_ids(self) -> None:
+        if not self._reader.named:
+            raise InputError(
+                f"{self._reader.name}: documents to {self._mode} need ids of their own, found "
+                "texts without; nothing was changed: pass tuples (id, text)"
+            )
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the corpus has another path than that of the index, or only one has a path."""
+        paths = (self._view.manifest.corpus, self._reader.path)
+        return len({path and Path(path).resolve() for path in paths}) > 1
 
     def changes(self, *, encoded: bool) -> Changes:
         """The counts, and whether the missing vectors are encoded."""
@@ -150,6 +157,12 @@ class ChangePlan:
         first = int(self._lines[place][stored.row])
         if first >= 0:
             raise self._reader.duplicate_error(document.id, first, line)
+        if self._mode == "add" and self._reader.numbered:
+            self._check_own_ids()
+            raise InputError(
+                f"{self._reader.name}: {self._reader.unit} {line} has a number that is the id of a "
+                f"document in the index; nothing was added: {_NUMBERED}"
+            )
         if self._mode == "add":
             raise InputError(
                 f"{self._reader.name}: id {document.id!r} on {self._reader.unit} {line} is in the "

@@ -106,8 +106,9 @@ class SearchIndex:
         if not callable(encoder):
             _checked(encoder)
         with waiting(options.timeout):
-            loaded = build.run(corpus, lambda: _checked(load()), output_folder(path))
-        return cls.open(path, loaded)
+            root = output_folder(path)
+            loaded = build.run(corpus, lambda: _checked(load()), root)
+        return cls.open(root, loaded)
 
     @classmethod
     def open(
@@ -172,7 +173,8 @@ class SearchIndex:
         """
         if isinstance(query, list | tuple) and all(isinstance(one, str) for one in query):
             raise InputTypeError(
-                f"expected one query, found {len(query)}; search for several by search_batch"
+                f"expected one query, found a {type(query).__name__} of {len(query)}; search for "
+                "several by search_batch"
             )
         return self.search_batch([query], k, exact=exact)[0]
 
@@ -304,11 +306,12 @@ class SearchIndex:
         """Ids and vectors (n, dim) of documents drawn at random, each once; all where fewer.
 
         Raises:
-            InputError: A count below 1.
+            InputError: A count below 1, or a seed below 0.
         """
         with self._current.used() as view:
             count = min(whole_number("count", count), len(view))
-            drawn = np.sort(np.random.default_rng(seed).choice(len(view), count, replace=False))
+            generator = np.random.default_rng(whole_number("seed", seed, least=0))
+            drawn = np.sort(generator.choice(len(view), count, replace=False))
             return view.sample(drawn)
 
     def sizes(self) -> dict[str, int]:

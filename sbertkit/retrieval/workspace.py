@@ -34,11 +34,14 @@ def check_target(path: Path) -> None:
     """Refuses to build over anything but an index or an empty folder.
 
     Raises:
-        InputError: The path is a file, or another folder.
+        InputError: The path is a file, another folder, or inside an index.
         NewerFormat: It is an index of a newer format.
         StorageError: It cannot be read.
     """
     with storage_errors(path):
+        outer = next((place for place in path.parents if is_index(place)), None)
+        if outer is not None:
+            raise InputError(f"{path} is inside the index {outer}; choose another place")
         if not path.exists():
             return
         if not path.is_dir():

@@ -111,7 +111,7 @@ def test_no_control_code_of_a_text_reaches_the_terminal(
 def test_no_queries_are_told(run: Run, index: Path) -> None:
     ran = run("search", index, "-", stdin=b"")
     assert (ran.status, ran.out) == (1, "")
-    assert "standard input has no queries" in ran.err
+    assert "standard input has no query" in ran.err
 
 
 def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: str) -> None:

@@ -86,7 +86,9 @@ def test_self_matches_are_kept_on_demand(run: Run, folder: Path, tmp_path: Path)
         (folder / "qrels" / "test.tsv",),
         (folder / "qrels" / "test.tsv", "--exclude-self"),
     ):
-        ran = run("eval", "retrieval", collection, "--run", path, "--measure", "RR", *options)
+        ran = run(
+            "eval", "retrieval", collection, "--run", path, "--measure", "RR,P(rel=1)@1", *options
+        )
         means.append("0.7500" not in ran.out)
         assert ("own id" in ran.err) == (not means[-1])
     assert means == [True, False, False, True]

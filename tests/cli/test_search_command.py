@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from command_line import Run
@@ -177,13 +179,19 @@ def test_a_snippet_is_the_part_with_the_words_of_the_query() -> None:
 class Terminal:
     """A command with a terminal of its own."""
 
-    def __init__(self, home: Path, *command: object) -> None:
+    def __init__(
+        self, home: Path, *command: object, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._terminal, inside = pty.openpty()
-        environment = {**os.environ, "XDG_CACHE_HOME": str(home), "TERM": "dumb", "COLUMNS": "100"}
+        own = {"XDG_CACHE_HOME": str(home), "TERM": "dumb", "COLUMNS": "100", **environment}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sbertkit", *map(str, command)],
-            stdin=inside, stdout=inside, stderr=inside, env=environment, start_new_session=True,
-        )  # fmt: skip
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            env={**os.environ, **own},
+            start_new_session=True,
+        )
         os.close(inside)
         self.seen = ""
 
@@ -198,7 +206,10 @@ class Terminal:
         return before
 
     def type(self, line: str) -> None:
-        os.write(self._terminal, line.encode())
+        self.send(line.encode())
+
+    def send(self, line: bytes) -> None:
+        os.write(self._terminal, line)
 
     def status(self) -> int:
         return self.process.wait(60)
@@ -223,6 +234,7 @@ def test_a_terminal_is_asked_for_queries(terminal: Terminal, tmp_path: Path) -> 
         ":get t3": "kind   food",
         ":get t9": "error: the index",
         ":k 0": "expected a whole number above 0",
+        f":k {'9' * 4_000}": "expected a whole number above 0",
         ":k 1": "query> ",
         CHEESE: "│    1 │ 1.0000 │ t3 │",
         ":nonsense": "unknown command :nonsense",
@@ -237,6 +249,16 @@ def test_a_terminal_is_asked_for_queries(terminal: Terminal, tmp_path: Path) -> 
     assert terminal.status() == 0
     history = (tmp_path / "home" / "sbertkit" / "search" / "history").read_text()
     assert CHEESE in history
+
+
+def test_a_query_that_is_no_utf_8_is_answered(index: Path, tmp_path: Path) -> None:
+    strict = {"PYTHONIOENCODING": "utf-8:strict"}  # as in most locales
+    opened = Terminal(tmp_path / "home", "search", index, "-k", 2, environment=strict)
+    opened.wait_for("query> ")
+    opened.send(b"caf\xff\n")
+    opened.wait_for("query> ")
+    opened.type(":quit\n")
+    assert opened.status() == 0
 
 
 @pytest.mark.parametrize(

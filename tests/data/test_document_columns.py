@@ -169,12 +169,12 @@ def test_a_part_that_is_no_text_makes_a_bad_row(tmp_path: Path, value: Any) -> N
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("named", [True, False])
-def test_the_delimiter_is_found(tmp_path: Path, delimiter: str, named: bool) -> None:
+@pytest.mark.parametrize("named", ["", "sep", "quoted"])
+def test_the_delimiter_is_found(tmp_path: Path, delimiter: str, named: str) -> None:
     path = tmp_path / "corpus.csv"
     lines = ["id,title,text", '1,A,"x, y; z | ""q"""', "2,B,plain"]
     text = "\r\n".join(lines).replace(",", delimiter).replace(f"x{delimiter} y", "x, y")
-    head = f"sep={delimiter}\r\n" if named else ""
+    head = {"": "", "sep": f"sep={delimiter}\r\n", "quoted": f'"sep={delimiter}"\r\n'}[named]
     path.write_bytes(f"\ufeff{head}{text}\r\n".encode())
     assert text_of(path) == ['A x, y; z | "q"', "B plain"]
     assert read(path)[0].id == "1"
@@ -236,6 +236,30 @@ def test_tab_separated_text_without_header_stays_id_and_text(tmp_path: Path) -> 
 # --- options
 
 
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    [
+        (["w1\tabstract", "w2\tabsurd"], ["w1", "w2"]),
+        (["id\ttext", "a\tx"], ["a"]),
+        (["title\tinfo", "a\tx"], ["2"]),
+        (["key\ttitle\ttext", "a\tx\ty"], ["2"]),
+    ],
+)
+def test_a_first_line_is_a_header_or_a_document(
+    tmp_path: Path, lines: list[str], ids: list[str]
+) -> None:
+    path = tmp_path / "corpus.tsv"
+    path.write_text("\n".join(lines))
+    assert [document.id for document in read(path)] == ids
+
+
+def test_a_header_without_a_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.tsv"
+    path.write_text("id\tname\na\tx\n")
+    with pytest.raises(InputError, match="found id, name; name the text's columns"):
+        read(path)
+
+
 def test_formats_without_columns_refuse_a_choice(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\n")
     for source in (tmp_path / "a.txt", tmp_path):
@@ -295,7 +319,7 @@ def test_a_folder_of_tables_is_read_in_order_and_numbered_through(tmp_path: Path
     for number, form in enumerate(["arrow", "parquet"]):
         path = write(tmp_path, form, [{"text": f"{form} {row}"} for row in range(2)])
         path.rename(tmp_path / f"data-{number}.{form}")
-    (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "state.json").write_text("{}")  # not that of a saved data set
     assert read(tmp_path) == [
         Document("1", "arrow 0", {}),
         Document("2", "arrow 1", {}),
@@ -304,7 +328,33 @@ def test_a_folder_of_tables_is_read_in_order_and_numbered_through(tmp_path: Path
     ]
 
 
+def test_of_a_saved_data_set_the_listed_files_are_read(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_dict({"text": ["red", "blue"]}).save_to_disk(tmp_path / "set")
+    loaded = datasets.load_from_disk(str(tmp_path / "set"))
+    loaded.map(lambda row: {"text": row["text"].upper()})  # leaves a cache there
+    assert len(list((tmp_path / "set").glob("*.arrow"))) == 2
+    assert text_of(tmp_path / "set") == ["red", "blue"]
+    loaded.shuffle(seed=1).save_to_disk(tmp_path / "flat")
+    assert sorted(text_of(tmp_path / "flat")) == ["blue", "red"]
+
+
 # --- records from memory
+
+
+@pytest.mark.parametrize("make", ["pandas", "pyarrow"])
+def test_a_table_from_memory_is_refused(make: str) -> None:
+    table = pytest.importorskip(make)
+    rows = {"id": ["a"], "text": ["x"]}
+    frame = table.DataFrame(rows) if make == "pandas" else table.table(rows)
+    with pytest.raises(InputTypeError, match="pass its rows as mappings"):
+        documents_from(frame)
+
+
+def test_named_tuples_are_taken_by_their_names() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"text": ["some text"], "id": ["a"]})
+    found = documents_from(frame.itertuples(index=False))
+    assert [sourced.document for sourced in found] == [Document("a", "some text", {})]
 
 
 def test_records_from_memory_are_taken_as_files_are() -> None:

@@ -176,6 +176,12 @@ def test_a_row_whose_id_begins_as_a_comment_does_is_a_row(write: Write) -> None:
     assert read_run(write("#1 Q0 d 1 0.5 name\n# no row\n")) == {"#1": {"d": 0.5}}
 
 
+def test_ids_of_a_run_with_tabs_may_have_blanks(write: Write) -> None:
+    rows = "q 1\tQ0\td 1\t1\t9.5\tx\nq 1\tQ0\td2\t2\t8.5\tsome name\n"
+    assert read_run(write(rows)) == {"q 1": {"d 1": 9.5, "d2": 8.5}}
+    assert read_run(write("q1 Q0\td 1 0.5 name\n")) == {"q1": {"d": 0.5}}
+
+
 # --- runs
 
 RUN = "q1 Q0 d1 1 0.5 name\nq1 Q0 d2 2 1e-1 name\nq2\tQ0\td1\t1\t-3\tname\n"
@@ -282,6 +288,14 @@ def test_queries_are_json_lines_as_beir_has_them(write: Write) -> None:
 
 def test_queries_are_tab_separated_too(write: Write) -> None:
     assert read_queries(write("1\tOne?\n02\tTwo\tparts?\n")) == {"1": "One?", "02": "Two\tparts?"}
+
+
+def test_queries_are_tables_too(write: Write) -> None:
+    table = write('query-id,text\n1,"One, or two?"\n', "queries.csv")
+    assert read_queries(table) == {"1": "One, or two?"}
+    assert read_queries(write("query-id\ttext\n1\tOne?\n")) == {"1": "One?"}
+    with pytest.raises(InputError, match="unknown format"):
+        read_queries(write("1 One?", "queries.md"))
 
 
 def test_blank_lines_between_queries_are_skipped(write: Write) -> None:

@@ -452,7 +452,7 @@ def test_class_names_that_are_none_leave_the_numbers_unnamed(tmp_path: Path, nam
     ("line", "reason"),
     [
         ('{"premise": "a", ', "not valid JSON"),
-        ("[1]", "expected a JSON object, found list"),
+        ("[1]", "expected a JSON object, found an array"),
         ('{"premise": "a", "premise": "b"}', "duplicate key 'premise'"),
         (
             '{"label": "neutral", "premise": "a"}',

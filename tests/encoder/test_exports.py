@@ -181,7 +181,7 @@ def test_a_newer_format_is_refused_by_name(exported: Path) -> None:
     ],
 )
 def test_an_export_is_what_it_is(exported: Path, name: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"exported encoder with {name}"):
+    with pytest.raises(InputError, match=f"exported encoder, whose {name}"):
         Encoder.load(exported, **{name: value})  # type: ignore[arg-type]
 
 

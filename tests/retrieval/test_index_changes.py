@@ -269,6 +269,7 @@ def test_a_corpus_from_elsewhere_with_nothing_of_the_index_is_refused(
             InputError,
             r"b\.txt has none of the 40 texts of [^\n]*/x, which was built from [^\n]*/a\.txt",
         )
+        assert_refused(index, lambda: index.update(NEW), InputError, "none of the 40 texts")
         assert index.update(tmp_path / "c.txt").encoded == 25
         (tmp_path / "a.txt").write_text("all new\n")
         assert index.update(tmp_path / "a.txt").documents == 1  # the corpus that it was built from
@@ -640,19 +641,20 @@ def test_other_fields_of_a_line_are_a_change_that_encodes_nothing(
         assert index.get("3").metadata == {"year": "3"}
 
 
-def test_texts_without_ids_replace_nothing_silently(
-    tiny_encoder: Encoder, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_texts_without_ids_replace_nothing_silently(tiny_encoder: Encoder, tmp_path: Path) -> None:
     corpus = lines_of(tmp_path / "corpus.txt", "one", "two")
     with SearchIndex.build(["a", "b"], tiny_encoder, tmp_path / "index") as index:
         assert index.get("1").text == "b"
         for change in (index.add, index.upsert):
-            with pytest.raises(InputError, match=r"need ids of their own|in the index already"):
+            with pytest.raises(InputError, match="need ids of their own"):
                 change(["c", "d", "e"])
         assert index.get("1").text == "b"
         assert index.update(["b", "a", "c"]).added == 1
-        assert index.upsert(corpus).changed == 2
-        assert "their ids are the numbers of their lines" in caplog.text
+        before = list(index.documents())
+        for change in (index.add, index.upsert):
+            with pytest.raises(InputError, match="no ids but the numbers of their lines"):
+                change(corpus)
+        assert list(index.documents()) == before
 
 
 def test_the_columns_of_the_build_are_those_of_its_changes(

@@ -107,6 +107,24 @@ def test_a_folder_of_somebody_else_is_refused_and_left(tmp_path: Path, names: li
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", ["sub", "segments/mine"])
+def test_an_index_inside_another_is_refused(
+    tiny_encoder: Encoder, tmp_path: Path, name: str
+) -> None:
+    outer = tmp_path / "outer"
+    SearchIndex.build(CORPUS, tiny_encoder, outer).close()
+    with pytest.raises(InputError, match="is inside the index"):
+        SearchIndex.build(CORPUS, never, outer / name)
+    assert SearchIndex.verify_at(outer) == ()
+
+
+def test_a_path_that_leads_through_no_folder_is_taken_as_it_is_resolved(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    with SearchIndex.build(CORPUS, tiny_encoder, tmp_path / "none" / ".." / "index") as index:
+        assert index.path == tmp_path / "index"
+
+
 def test_a_name_that_is_too_long_is_reported(tmp_path: Path) -> None:
     for name in ("x" * 250, "x" * 300, "y" * 300 + "/index"):
         with pytest.raises(StorageError, match="too long; choose a shorter one"):

@@ -15,7 +15,7 @@ from sbertkit.cli.settings import Names
     "--queries",
     metavar="FILE",
     type=PATH,
-    help="Queries with ids: JSON Lines, TSV, a BEIR folder; or text, one per line.",
+    help="Queries with ids: JSON Lines, TSV, CSV, Parquet, a BEIR folder; or lines of text.",
 )
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
@@ -76,7 +76,9 @@ def search(
     if texts and queries is not None:
         raise click.UsageError("give queries either as QUERY or by --queries FILE")
     shown = Shown(fields, width)
-    typed = not texts and queries is None and output_format == "table" and on_terminal()
+    typed = not texts and queries is None and on_terminal()
+    if typed and output_format != "table":
+        raise click.UsageError(f"the prompt prints tables; give a QUERY for {output_format}")
     if queries is not None:
         asked = queries_of(queries)
     else:

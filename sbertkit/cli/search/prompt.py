@@ -1,5 +1,7 @@
 """The prompt of a search on a terminal."""
 
+import io
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -44,6 +46,8 @@ class Prompt:
 
     def run(self, *, greet: bool = True) -> None:
         """Reads and answers lines; first, says how if `greet`."""
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")  # what is no UTF-8 is repaired later
         say(f"{counted(len(self._index), 'document')}; type a query, :help or Ctrl-D", shown=greet)
         with _history(), suppress(EOFError):
             for line in _lines():
@@ -79,7 +83,7 @@ class Prompt:
         self._seen += len(hits)
 
     def _set_k(self, argument: str) -> None:
-        if not argument.isdecimal() or int(argument) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,8}", argument):
             say(f":k sets the hits per query, now {self._k}; expected a whole number above 0")
             return
         self._k = int(argument)

@@ -24,9 +24,10 @@ def given_queries(arguments: Sequence[str]) -> list[Query]:
     Raises:
         InputError: There is none but blank lines.
     """
-    queries = _without_blank(_texts(arguments), "standard input")
+    name = "standard input" if "-" in arguments else "the command line"
+    queries = _without_blank(_texts(arguments), name)
     if not queries:
-        raise InputError("standard input has no queries; give one per line")
+        raise InputError(f"{name} has no query that is not blank; give some words")
     return queries
 
 

@@ -52,7 +52,7 @@ def _whole_file(path: str, number: int, identifier: str, text: TextOptions) -> R
     except BadRecordError as error:
         return BadRow(number, f"{printable(identifier)} has {error.reason}")
     except UndecodableText as error:
-        return BadRow(number, str(error))
+        return BadRow(number, f"{error}")  # with both names of an option
 
 
 def _text_files(path: str, prefix: str) -> Iterator[str]:

@@ -101,5 +101,5 @@ def find_named(name: str, task: str | None = None) -> NamedSet:
     names = [one.name for one in known]
     raise InputError(
         f"there is no data set named '{printable(name)}'{did_you_mean(name, names)}; known are "
-        f"{', '.join(names)}; or pass files"
+        f"{', '.join(names)}"
     )

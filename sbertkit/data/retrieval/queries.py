@@ -1,4 +1,4 @@
-"""Queries with their ids, from JSON Lines as BEIR has them, or from tab-separated lines."""
+"""Queries with their ids, from JSON Lines as BEIR has them, tab-separated lines or a table."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -8,12 +8,12 @@ from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import source_name
-from sbertkit.data.tables import TABLES, Columns, Row, has_suffix
+from sbertkit.data.tables import Columns, Row, has_suffix, table_of
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError
 
 _COLUMNS = Columns(
-    {"id": ("_id", "id", "query_id", "qid"), "text": ("text", "query")},
+    {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
     needed=("text", "id"),
     expected="the columns '_id' and 'text'",
 )
@@ -22,8 +22,8 @@ _COLUMNS = Columns(
 def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
     """Texts by query id.
 
-    A ``.tsv`` or ``.txt`` file has an id, a tab and the text in a line; any other an object with
-    ``_id``, ``id``, ``query_id`` or ``qid`` and ``text`` or ``query``.
+    A ``.tsv`` or ``.txt`` file has an id, a tab and the text in a line; JSON Lines, CSV, Parquet
+    and Arrow have ``_id``, ``id``, ``query_id`` or ``qid`` and ``text`` or ``query``.
 
     Args:
         path: The file, gzip when its name ends in ``.gz``.
@@ -33,9 +33,11 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
         MissingFile: The file does not exist.
     """
     source = path_text(path)
-    rows: Iterable[Row | BadRow] = TABLES["jsonl"].read(source, _COLUMNS, TextOptions())
+    rows: Iterable[Row | BadRow]
     if has_suffix(source, (".tsv", ".txt")):
         rows = _tabbed_rows(source)
+    else:
+        rows = table_of(source).read(source, _COLUMNS, TextOptions())
     queries: dict[str, str] = {}
     lines: dict[str, int] = {}
     bad = BadRows(source_name(source))

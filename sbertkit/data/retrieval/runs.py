@@ -33,8 +33,8 @@ class _Found(NamedTuple):
 def read_run(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """The scores of a run file by query id and document id.
 
-    A line has query id, ``Q0``, document id, rank, score and the system's name, with blanks or tabs
-    between; what follows is ignored. The rank and the order of the lines do not count, as in
+    A line has query id, ``Q0``, document id, rank, score and the system's name, with tabs or else
+    blanks between; what follows is ignored. The rank and the order of the lines do not count, as in
     trec_eval. A line that begins with ``#`` and is no such row is a comment.
 
     Args:
@@ -129,7 +129,9 @@ def ranked(found: Mapping[str, float]) -> list[str]:
 
 
 def _found(line: Line) -> _Found | BadRow:
-    cells = [cell for cell in re.split("[ \t]+", line.text) if cell]
+    cells = _cells("\t", line.text)
+    if len(cells) < _COLUMNS:
+        cells = _cells("[ \t]+", line.text)
     if len(cells) < _COLUMNS:
         noun = "column" if len(cells) == 1 else "columns"
         return BadRow(line.number, f"{len(cells)} {noun}, expected {_COLUMNS}")
@@ -138,6 +140,10 @@ def _found(line: Line) -> _Found | BadRow:
     if not math.isfinite(score):
         return BadRow(line.number, f"score '{printable(text, 40)}' is no finite number")
     return _Found(line.number, query, document, score)
+
+
+def _cells(between: str, line: str) -> list[str]:
+    return [cell for cell in re.split(between, line) if cell]
 
 
 def _score(query: str, document: str, score: object) -> float:

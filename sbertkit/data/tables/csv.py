@@ -18,7 +18,7 @@ from sbertkit.errors import InputError
 
 DELIMITERS = (",", ";", "\t", "|")
 """Those that are found without being named; of several that fit, the first."""
-_SEP = re.compile(r"sep=(\S|\t)", re.IGNORECASE)
+_SEP = re.compile(r'"?sep=(\S|\t)"?\1*', re.IGNORECASE)
 
 _Record = tuple[int, int, list[str]]
 """First and last line of a record, and its cells."""

@@ -11,6 +11,8 @@ from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.tables.columns import Fields, ObjectReader, Row
 from sbertkit.data.text import printable
 
+_ONE_PER_LINE = "write one object per line"
+
 
 def read_jsonl(path: str, columns: Fields, text: TextOptions) -> Iterator[Row | BadRow]:
     """A row for each line with an object; blank lines are skipped."""
@@ -35,6 +37,8 @@ def parse_object(line: str) -> dict[str, Any]:
     try:
         value = _DECODER.decode(line)
     except json.JSONDecodeError as error:
+        if line.strip() == "[":
+            raise BadRecordError(f"an array of JSON over several lines; {_ONE_PER_LINE}") from error
         what = error.msg.removesuffix(" starting at").removesuffix(" at")
         raise BadRecordError(f"not valid JSON ({what} at column {error.colno})") from error
     except RecursionError as error:
@@ -42,7 +46,8 @@ def parse_object(line: str) -> dict[str, Any]:
     except ValueError as error:  # whole numbers of thousands of digits
         raise BadRecordError(f"not readable JSON ({error})") from error
     if not isinstance(value, dict):
-        raise BadRecordError(f"expected a JSON object, found {type(value).__name__}")
+        found = f"an array; {_ONE_PER_LINE}" if isinstance(value, list) else type(value).__name__
+        raise BadRecordError(f"expected a JSON object, found {found}")
     return value
 
 

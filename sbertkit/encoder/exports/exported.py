@@ -188,7 +188,8 @@ def _check_asked(options: LoadOptions, manifest: ExportManifest) -> None:
         asked["precision"] = (options.precision, ("auto", "bf16", "fp32"))
     for name, (value, possible) in asked.items():
         if value not in possible:
+            known = " or ".join(repr(one) for one in possible if one is not None)
             raise InputError(
-                f"{options.model} is an exported encoder with {name} {possible[-1]!r}, not "
-                f"{value!r}; export the model again as it should be"
+                f"{options.model} is an exported encoder, whose {name} is {known}, not {value!r}; "
+                "take the model that it was made from, or export that again"
             )

@@ -192,7 +192,8 @@ def diagnose(
             try:
                 scored[candidate] = _score(parts, candidate.postprocessor, order, seed)
             except InputError as error:  # too few texts, or too similar ones
-                left_out.setdefault(str(candidate.postprocessor), str(error))
+                reason = str(error).partition(";")[0]  # what to do is for who calls the step itself
+                left_out.setdefault(str(candidate.postprocessor), reason)
             advance(1)
     for name, reason in left_out.items():
         logger.warning("%s could not be tried everywhere: %s", name, reason)
