@@ -27,7 +27,7 @@ def unknown_warning(unknown: int, tokens: int, spec: EncoderSpec) -> str | None:
         return None
     return (
         f"{unknown / tokens:.0%} of the tokens are unknown to the tokenizer of "
-        f"{spec.options.model} ({len(spec.tokenizer):,} tokens), so that the vectors mean little; "
+        f"{spec.name} ({len(spec.tokenizer):,} tokens), so that the vectors mean little; "
         f"for other languages use a multilingual model, such as {_MULTILINGUAL}"
     )
 

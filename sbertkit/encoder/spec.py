@@ -15,6 +15,7 @@ class EncoderSpec:
 
     Attributes:
         options: What the encoder was loaded with, enough to load it again.
+        name: The model's, also where the encoder is an export of it.
         tokenizer: Its tokenizer.
         collator: Builds its padded batches.
         prompts: What is put before queries and documents.
@@ -25,6 +26,7 @@ class EncoderSpec:
     """
 
     options: LoadOptions
+    name: str
     tokenizer: Tokenizer
     collator: BatchCollator
     prompts: Prompts

@@ -218,6 +218,7 @@ def _spec_of(
     tokenizer = Tokenizer(transformer.tokenizer, append_end=POOLINGS[pooling].needs_end_token)
     return EncoderSpec(
         options=options,
+        name=options.model,
         tokenizer=tokenizer,
         collator=BatchCollator(
             tokenizer.pad_id,

@@ -120,6 +120,7 @@ def load_exported_runtime(
             raise InputError(f"max_tokens {manifest.max_tokens} leaves no room for text")
         spec = EncoderSpec(
             options=options,
+            name=manifest.model,
             tokenizer=tokenizer,
             collator=BatchCollator(
                 manifest.pad_id,
