@@ -312,7 +312,8 @@ def test_a_dump_is_taken_in_as_what_it_was_dumped_from(
             assert as_held(again) == OWN
             np.testing.assert_allclose(again.sample(9)[1], stored, atol=1e-6)
         return
-    with SearchIndex.build([("a", "before")], tiny_encoder, other, with_encoder=False) as again:
+    before = OWN[0][1] if mode == "update" else "before"  # an unrelated corpus would be refused
+    with SearchIndex.build([("a", before)], tiny_encoder, other, with_encoder=False) as again:
         del encoded[:]
         changes = getattr(again, mode)(file)
         assert (changes.added, changes.encoded, encoded) == (5, 0, [])

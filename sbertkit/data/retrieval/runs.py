@@ -143,7 +143,8 @@ def _found(line: Line) -> _Found | BadRow:
 
 
 def _cells(between: str, line: str) -> list[str]:
-    return [cell for cell in re.split(between, line) if cell]
+    cells = (cell.strip(" ") for cell in re.split(between, line))
+    return [cell for cell in cells if cell]
 
 
 def _score(query: str, document: str, score: object) -> float:
