@@ -124,7 +124,7 @@ class ChangePlan:
             raise InputError(
                 f"{self._reader.name} has none of the {len(self._view):,} texts of {root}, which "
                 f"was built from {built_from}; nothing was changed: give this corpus an index of "
-                "its own, or build that one anew (--replace, without --update)"
+                "its own, or rebuild that one with it (--replace, without --update)"
             )
 
     def _check_own_ids(self) -> None:
