@@ -1,0 +1,196 @@
+"""Where a text may be broken in two, and how good each place is.
+
+A break lies at the end of the content before it: the white space that follows belongs to neither
+side. Its rank depends on the lines around it alone, so an edit changes the ranks near it and no
+others; only the fences of Markdown code are read from the beginning of the text.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Rank(IntEnum):
+    """How good a break is; the higher the better."""
+
+    NONE = 0
+    """Inside a character: no break."""
+    CLUSTER = 1
+    """Between a character and its combining marks, or in an emoji of several characters."""
+    HELD = 2
+    """After a heading or a line that ends with a colon, which introduces what follows."""
+    TOKEN = 3
+    WORD = 4
+    CLAUSE = 5
+    LINE = 6
+    """End of a line of code, a list, a table, a log or a poem, not of wrapped prose."""
+    SENTENCE = 7
+    ITEM = 8
+    """Blank line in code or in a list."""
+    PARAGRAPH = 9
+    SUBHEADING = 10
+    HEADING = 11
+
+
+class Breaks(NamedTuple):
+    """Characters that a break comes before, in order, (n,) int64, and their ranks, (n,) uint8."""
+
+    places: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.uint8]
+
+
+_CLOSING = r"[\"'”’»›)\]}」』】》〉）］｝*_`]*"
+_WORD = re.compile(r"[\s\u200b]+")
+_CLAUSE = re.compile(rf"[,;:،؛]{_CLOSING}(?=\s)|[，、；：]{_CLOSING}")
+_SENTENCE = re.compile(
+    rf"""(?mx)
+    ^[ \t]*\d{{1,3}}\.(?=\s) | \b(?:Mrs?|Ms|Dr|Prof|St|Fig|No|vs|cf)\.   # no end: first come, first
+    | (?P<spaced> (?<!\b[^\W\d_]) [.!?…‽]+ {_CLOSING} ) (?=\s+(?P<next>\S)|\s*\Z)
+    | (?P<full> [。！？｡．।॥؟۔։።፧។៕။།]+ {_CLOSING} )
+    """
+)
+_LINE = re.compile(r"([^\S\r\n\f\v\x85\u2028\u2029]*)(\S[^\r\n\f\v\x85\u2028\u2029]*)")
+_BLANK = re.compile(r"\n\s*\n|\r\s*\r|[\f\u2029]")
+_KIND = re.compile(
+    r"""(?x)
+    (?P<heading> \#{1,6} (?=\s) )
+    | (?P<open> `{3,} | ~{3,} )
+    | (?P<rule> (?:-[ \t]*){3,}$ | (?:\*[ \t]*){3,}$ | (?:_[ \t]*){3,}$ )
+    | (?P<item> [-*+•] (?=\s) | (?:\d{1,9}|[A-Za-z])[.)] (?=\s) )
+    | (?P<row> [|>] )
+    """
+)
+_UNDERLINE = re.compile(r"(={2,}|-{2,}|~{3,}|\^{3,})$")
+_LEVEL = {"=": 1, "-": 2, "~": 3, "^": 3}
+_DEEPEST = 7
+_LAID_OUT = ("item", "row", "code")
+_HEAD_CHARS = 256
+"""What is read of a line to know its kind."""
+
+
+class _Line(NamedTuple):
+    """A line with content.
+
+    Attributes:
+        start: Its first character that is no white space.
+        end: What follows its last.
+        kind: Of `_KIND`, or ``text``, ``heading``, ``code`` and ``close`` of a fence.
+        level: Of a heading, 1 for the highest.
+        indented: By two columns or more.
+        lead_in: Whether it introduces what follows.
+    """
+
+    start: int
+    end: int
+    kind: str
+    level: int
+    indented: bool
+    lead_in: bool
+
+
+def text_breaks(text: str) -> Breaks:
+    """The breaks of a text, each once and with the rank that the most tells."""
+    sentences = _places(_sentence_ends(text))
+    lines, rows = _structure(text, sentences)
+    found = [
+        (_places(match.start() for match in _WORD.finditer(text)), Rank.WORD),
+        (_places(match.end() for match in _CLAUSE.finditer(text)), Rank.CLAUSE),
+        (rows, Rank.LINE),
+        (sentences, Rank.SENTENCE),
+    ]
+    places = np.concatenate([lines.places, *(places for places, _ in reversed(found))])
+    ranks = [np.full(len(places), rank, np.uint8) for places, rank in reversed(found)]
+    # of several at one place the first is kept
+    unique, first = np.unique(places, return_index=True)
+    return Breaks(unique, np.concatenate([lines.ranks, *ranks])[first])
+
+
+def _places(found: Iterator[int]) -> npt.NDArray[np.int64]:
+    return np.fromiter(found, np.int64)
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    for match in _SENTENCE.finditer(text):
+        following = match["next"]
+        if match["full"] or (match["spaced"] and not (following and following.islower())):
+            yield match.end()
+
+
+def _structure(text: str, sentences: npt.NDArray[np.int64]) -> tuple[Breaks, npt.NDArray[np.int64]]:
+    """The breaks that lines make, and the ends of lines where no prose is near."""
+    ends: list[int] = []
+    ranks: list[int] = []
+    before = None
+    for line in _lines(text):
+        if before is not None:
+            blank = _BLANK.search(text, before.end, line.start) is not None
+            ends.append(before.end)
+            ranks.append(_rank(before, line, blank=blank))
+        before = line
+    places, rank_of = np.array(ends, np.int64), np.array(ranks, np.uint8)
+    near = np.concatenate([[0, 0], places, [len(text)] * 2])
+    # prose has a sentence end within two lines
+    prose = np.searchsorted(sentences, near[4:]) > np.searchsorted(sentences, near[:-4], "right")
+    made = rank_of > Rank.NONE
+    return Breaks(places[made], rank_of[made]), places[~made & ~prose]
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """The lines with content, in order; one that is underlined is a heading, and so is the rule."""
+    before = None
+    for line in _read(text):
+        if before is not None:
+            under = line.kind == "underline"
+            yield before._replace(kind="heading", level=line.level) if under else before
+        before = line._replace(kind="heading", level=_DEEPEST) if line.kind == "underline" else line
+    if before is not None:
+        yield before
+
+
+def _read(text: str) -> Iterator[_Line]:
+    """The lines with content, each by itself but for fenced code and underlines."""
+    fence, end, kind = "", 0, ""
+    for match in _LINE.finditer(text):
+        content = match[2].rstrip()
+        head = content[:_HEAD_CHARS]
+        start, level = match.start(2), 0
+        below_text = kind == "text" and _BLANK.search(text, end, start) is None
+        if fence:
+            kind = "code"
+            if content.startswith(fence) and not content.strip(fence[0]):
+                kind, fence = "close", ""
+        elif below_text and _UNDERLINE.match(head):
+            kind, level = "underline", _LEVEL[head[0]]
+        else:
+            found = _KIND.match(head)
+            kind, mark = (found.lastgroup or "", found[0]) if found else ("text", "")
+            level = len(mark)
+            fence = mark if kind == "open" else ""
+        end = start + len(content)
+        indented = len(match[1].expandtabs(4)) >= 2
+        yield _Line(start, end, kind, level, indented, content.endswith((":", "：")))
+
+
+def _rank(before: _Line, line: _Line, *, blank: bool) -> Rank:
+    """The rank of the break between two lines; `Rank.NONE` where they do not tell."""
+    heading = line.kind == "heading"
+    if before.kind == "heading":
+        if not heading or line.level > before.level:
+            return Rank.HELD
+        if not blank:
+            return Rank.LINE
+    if heading:
+        return Rank.HEADING if line.level <= 2 else Rank.SUBHEADING
+    if before.lead_in or before.kind == "open" or line.kind == "close":
+        return Rank.HELD
+    if line.kind in ("open", "rule") or before.kind in ("close", "rule"):
+        return Rank.PARAGRAPH
+    laid_out = line.kind in _LAID_OUT or line.indented
+    if blank:
+        continued = laid_out and (before.kind in _LAID_OUT or before.indented)
+        return Rank.ITEM if continued else Rank.PARAGRAPH
+    return Rank.LINE if laid_out else Rank.NONE

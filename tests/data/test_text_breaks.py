@@ -1,0 +1,134 @@
+"""Where texts may be broken: every expected rank is worked out by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbertkit.data.text_breaks import Rank, text_breaks
+
+
+def ranks(text: str) -> dict[str, Rank]:
+    """The rank of each break by the last word before it; words of a test are distinct."""
+    breaks = text_breaks(text)
+    return {
+        text[:place].split()[-1]: Rank(rank)
+        for place, rank in zip(breaks.places.tolist(), breaks.ranks.tolist(), strict=True)
+    }
+
+
+def sentences(text: str) -> list[str]:
+    """The text in pieces that end with a sentence."""
+    breaks = text_breaks(text)
+    places = breaks.places[breaks.ranks == Rank.SENTENCE].tolist()
+    return [
+        text[start:end].strip()
+        for start, end in zip([0, *places], [*places, len(text)], strict=True)
+        if text[start:end].strip()
+    ]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["One two.", "Three four!", 'He said "five."', "Six?", "(Seven.)", "Eight"],
+        ["Version 1.5 is out.", "See Fig. 3 of J. R. Smith, e.g. that one.", "Good"],
+        ["Wait...", "What?!", "No."],
+        ["It costs 3.", "A lot.", "Really"],
+        ["«Ça va.»", "Été"],
+    ],
+)
+def test_a_sentence_ends_before_white_space_that_no_small_letter_follows(
+    expected: list[str],
+) -> None:
+    assert sentences(" ".join(expected)) == expected
+    assert sentences("It ended etc. and went on.") == ["It ended etc. and went on."]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("今天天气很好。我们去公园吧！你来吗？", 3),
+        ("「行きます。」と言った。次の文｡", 3),
+        ("यह एक वाक्य है। यह दूसरा है॥", 2),
+        ("هل تأتي؟ نعم۔ حسنا", 3),
+        ("Սա է։ Այն", 2),
+        ("ይህ ነው። ያ", 2),
+        ("នេះ។ នោះ", 2),
+        ("ဒါက။ ဟိုဟာ", 2),
+    ],
+)
+def test_sentences_end_in_every_script(text: str, count: int) -> None:
+    assert len(sentences(text)) == count
+
+
+def test_headings_are_the_strongest_breaks_and_stay_with_their_text() -> None:
+    found = ranks("intro\n\n# one\n\n## two\ntext\n### three\nmore\n\nSetext\n------\nlast\n")
+    assert found == {
+        "intro": Rank.HEADING,
+        "#": Rank.WORD,
+        "one": Rank.HELD,
+        "##": Rank.WORD,
+        "two": Rank.HELD,
+        "text": Rank.SUBHEADING,
+        "###": Rank.WORD,
+        "three": Rank.HELD,
+        "more": Rank.HEADING,
+        "Setext": Rank.HELD,
+        "------": Rank.HELD,
+        "last": Rank.WORD,
+    }
+
+
+def test_headings_without_text_may_be_parted() -> None:
+    found = ranks("# one\n\n# two\n# three\n## four\n")
+    assert (found["one"], found["two"], found["three"]) == (Rank.HEADING, Rank.LINE, Rank.HELD)
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+def test_what_looks_like_a_heading_in_code_is_none(fence: str) -> None:
+    found = ranks(f"before\n\n{fence}sh\n# comment\nrun\n\nagain\n{fence}\nafter")
+    assert found == {
+        "before": Rank.PARAGRAPH,
+        f"{fence}sh": Rank.HELD,
+        "#": Rank.WORD,
+        "comment": Rank.LINE,
+        "run": Rank.ITEM,
+        "again": Rank.HELD,
+        fence: Rank.PARAGRAPH,
+    }
+
+
+def test_lists_and_tables_break_at_their_lines() -> None:
+    found = ranks("like so:\n\n- one\n- two\n\n- three\n  cont\n\nnext\n| a\n| b\n1. c\n2. d")
+    assert found["so:"] == Rank.HELD
+    assert (found["one"], found["two"], found["three"]) == (Rank.LINE, Rank.ITEM, Rank.LINE)
+    assert (found["cont"], found["next"], found["a"]) == (Rank.PARAGRAPH, Rank.LINE, Rank.LINE)
+    assert (found["b"], found["c"]) == (Rank.LINE, Rank.LINE)
+
+
+def test_lines_matter_where_no_sentence_is_near() -> None:
+    numbers = ranks("1 2\n3 4\n5 6\n7 8\n")
+    assert [numbers[line_end] for line_end in "246"] == [Rank.LINE] * 3
+    prose = ranks("The first line\ngoes on. The second\nas well, and\nends here. So")
+    assert [prose[word] for word in ("line", "second", "and")] == [Rank.WORD] * 3
+
+
+@pytest.mark.parametrize("gap", ["\n\n", "\r\n\r\n", "\n \t\n", "\f", "\r\r", "\u2029"])
+def test_a_blank_line_of_any_kind_ends_a_paragraph(gap: str) -> None:
+    assert ranks(f"one{gap}two") == {"one": Rank.PARAGRAPH}
+    assert ranks("one\r\ntwo. Two")["one"] == Rank.WORD
+
+
+def test_clauses_and_words_are_weaker() -> None:
+    assert ranks("a, b; c d")["a,"] == Rank.CLAUSE
+    assert ranks("a, b; c d")["c"] == Rank.WORD
+    breaks = text_breaks("你好，世界")
+    assert (breaks.places.tolist(), breaks.ranks.tolist()) == ([3], [Rank.CLAUSE])
+
+
+@given(st.text(alphabet="a#-=`~ \n\r\t.:。，|>1)*\u2028\f", max_size=200))
+def test_breaks_come_once_in_order_and_after_content(text: str) -> None:
+    places = text_breaks(text).places.tolist()
+    assert places == sorted(set(places))
+    assert all(0 <= place <= len(text) for place in places)
+    assert all(place == 0 or not text[place - 1].isspace() for place in places)
