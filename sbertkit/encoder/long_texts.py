@@ -4,7 +4,7 @@ What a token is depends on its word and little more, so a window that sees some 
 has the same tokens inside as the whole text.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 LONG_CHARS = 200_000
@@ -30,10 +30,14 @@ class LongTokens(NamedTuple):
     exact: bool
 
 
+Located = tuple[Sequence[int], Sequence[int]]
+"""Ids of a text's tokens, and the character that each begins at."""
+
+
 def tokenize_windows(
     text: str,
     room: int | None,
-    encode: Callable[[str], tuple[Sequence[int], Sequence[int]]],
+    encode: Callable[[str], Located],
     *,
     from_end: bool,
 ) -> LongTokens:
@@ -42,7 +46,7 @@ def tokenize_windows(
     Args:
         text: The text.
         room: Tokens wanted; ``None`` for all.
-        encode: Gives ids of a text, and the character that each begins at.
+        encode: Gives the tokens of a text.
         from_end: Whether the last tokens are wanted, not the first.
     """
     starts = range(0, len(text), WINDOW_CHARS)
@@ -50,7 +54,7 @@ def tokenize_windows(
     count = chars = 0
     for start in reversed(starts) if from_end else starts:
         end = min(start + WINDOW_CHARS, len(text))
-        ids = _ids_between(text, start, end, encode)
+        ids, _ = _between(text, start, end, encode)
         if room is None or count < room:
             kept.append(ids)
         count += len(ids)
@@ -83,16 +87,32 @@ def tokenize_growing(
         chars *= 2
 
 
-def _ids_between(
-    text: str, start: int, end: int, encode: Callable[[str], tuple[Sequence[int], Sequence[int]]]
-) -> list[int]:
-    """Ids of the tokens that begin at characters from `start` to before `end`."""
+def locate_windows(text: str, encode: Callable[[str], Located]) -> Iterator[Located]:
+    """All tokens of a long text, one window at a time.
+
+    Args:
+        text: The text.
+        encode: Gives the tokens of a text.
+    """
+    for start in range(0, len(text), WINDOW_CHARS):
+        yield _between(text, start, min(start + WINDOW_CHARS, len(text)), encode)
+
+
+def _between(
+    text: str, start: int, end: int, encode: Callable[[str], Located]
+) -> tuple[list[int], list[int]]:
+    """The tokens that begin at characters from `start` to before `end`."""
     low = max(0, start - CONTEXT_CHARS)
     ids, places = encode(text[low : end + CONTEXT_CHARS])
     first, last = start - low, end - low
     if end == len(text):
         last += 1  # a token of no character may follow the last one
-    return [token for token, place in zip(ids, places, strict=True) if first <= place < last]
+    found = [
+        (token, low + place)
+        for token, place in zip(ids, places, strict=True)
+        if first <= place < last
+    ]
+    return [token for token, _ in found], [place for _, place in found]
 
 
 def _tokens(ids: list[int], count: int, chars: int, length: int) -> LongTokens:

@@ -1,7 +1,8 @@
 """Texts to token ids: the Rust tokenizer in parallel, with every truncated token counted."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -9,13 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.encoder.library_errors import library_errors
-from sbertkit.encoder.long_texts import LONG_CHARS, tokenize_growing, tokenize_windows
+from sbertkit.encoder.long_texts import (
+    LONG_CHARS,
+    Located,
+    locate_windows,
+    tokenize_growing,
+    tokenize_windows,
+)
 from sbertkit.errors import InputError
 
 _TEXTS_PER_CALL = 512
 _CHARS_PER_CALL = 1_000_000
 """What the tokenizer gets at once: enough for all cores, little enough to bound memory, since an
 encoding before truncation takes some hundred bytes per token."""
+_WORD = re.compile(r"\s*\S{1,20}|\s+")
+"""What a tokenizer that gives no places gets of a text, one after the other."""
 
 
 class Tokens(NamedTuple):
@@ -35,6 +44,19 @@ class Tokens(NamedTuple):
     unknown: int = 0
 
 
+class TokenPlaces(NamedTuple):
+    """Tokens of a whole text without the special ones.
+
+    Attributes:
+        ids: (T,).
+        starts: The character that each begins at, never falling, (T,); tokens that begin at one
+            character are pieces of it.
+    """
+
+    ids: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
     """The tokens that a tokenizer puts around every text, and all their token types."""
@@ -49,7 +71,7 @@ class SpecialTokens:
         return len(self.before) + len(self.after)
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+def text_chunks(texts: Iterable[str]) -> Iterator[list[str]]:
     """The texts in order, a bounded number of texts and characters at a time."""
     chunk: list[str] = []
     chars = 0
@@ -62,6 +84,19 @@ def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
         chars += size
     if chunk:
         yield chunk
+
+
+def _located(encoding: Any) -> Located:
+    return encoding.ids, [start for start, _ in encoding.offsets]
+
+
+def _places(located: Iterable[Located]) -> TokenPlaces:
+    """The tokens of a text from those of its pieces."""
+    arrays = [(np.array(ids, np.int32), np.array(starts, np.int32)) for ids, starts in located]
+    if not arrays:
+        return TokenPlaces(np.empty(0, np.int32), np.empty(0, np.int32))
+    ids, starts = (np.concatenate(column) for column in zip(*arrays, strict=True))
+    return TokenPlaces(ids, np.maximum.accumulate(starts))
 
 
 class Tokenizer:
@@ -87,7 +122,7 @@ class Tokenizer:
             self._append_end_token()
             self.special = self._probe_special_tokens()
         self.pad_id: int = tokenizer.pad_token_id or 0
-        self._unknown_id = self._find_unknown_id()
+        self.unknown_id = self._find_unknown_id()
         self.uses_token_types = "token_type_ids" in tokenizer.model_input_names
         self.truncation_side: Literal["left", "right"] = (
             "left" if tokenizer.truncation_side == "left" else "right"
@@ -106,7 +141,7 @@ class Tokenizer:
         room = None if max_tokens is None else max_tokens - len(self.special)
         result: list[Tokens] = []
         with library_errors("the model's tokenizer fails on a text"):
-            for chunk in _chunks(texts):
+            for chunk in text_chunks(texts):
                 if len(chunk[0]) > LONG_CHARS:
                     result.append(self._tokenize_long(chunk[0], room))
                 elif self._fast is None:
@@ -140,9 +175,36 @@ class Tokenizer:
         tokens = self._tokens(found.ids, found.total, room)
         return tokens._replace(exact=found.exact)
 
-    def _ids_and_places(self, text: str) -> tuple[list[int], list[int]]:
-        encoding = self._fast.encode(text, add_special_tokens=False)
-        return encoding.ids, [place for place, _ in encoding.offsets]
+    def _ids_and_places(self, text: str) -> Located:
+        return _located(self._fast.encode(text, add_special_tokens=False))
+
+    def locate(self, texts: list[str]) -> list[TokenPlaces]:
+        """All tokens of each text, and where they are; estimated where the tokenizer gives none.
+
+        Args:
+            texts: One chunk of `text_chunks`.
+
+        Raises:
+            InputError: The tokenizer has no token for a text.
+        """
+        with library_errors("the model's tokenizer fails on a text"):
+            if self._fast is None:
+                return [_places(self._estimated(text)) for text in texts]
+            if len(texts[0]) > LONG_CHARS:
+                return [_places(locate_windows(texts[0], self._ids_and_places))]
+            encodings = self._fast.encode_batch(texts, add_special_tokens=False)
+            return [_places([_located(encoding)]) for encoding in encodings]
+
+    def _estimated(self, text: str) -> Iterator[Located]:
+        start = 0
+        for words in text_chunks(match[0] for match in _WORD.finditer(text)):
+            ids: list[int] = []
+            starts: list[int] = []
+            for word, found in zip(words, self._slow_ids(words), strict=True):
+                ids += found
+                starts += (start + place * len(word) // len(found) for place in range(len(found)))
+                start += len(word)
+            yield ids, starts
 
     def canonical_json(self) -> str:
         """The tokenizer as JSON in a fixed order, without truncation and padding."""
@@ -165,7 +227,7 @@ class Tokenizer:
         whole = np.array([*special.before, *ids, *special.after], dtype=np.int32)
         if whole.size == 0:  # an empty text for a tokenizer without special tokens
             whole = np.array([self._filler_id()], dtype=np.int32)
-        unknown = 0 if self._unknown_id is None else ids.count(self._unknown_id)
+        unknown = 0 if self.unknown_id is None else ids.count(self.unknown_id)
         return Tokens(whole, count - len(ids), unknown=unknown)
 
     def _find_unknown_id(self) -> int | None:

@@ -1,0 +1,212 @@
+"""Long texts as passages that an encoder reads whole.
+
+Where a text is divided is decided by the text around each place and not by what lies far before it,
+so an edit changes the passages near it and no others.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from sbertkit.arguments import whole_number
+from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
+from sbertkit.data.text_breaks import Rank
+from sbertkit.encoder.slots import Slots, grid_of, ranks_of
+from sbertkit.encoder.spec import EncoderSpec
+from sbertkit.encoder.tokenization import Tokenizer, text_chunks
+from sbertkit.errors import InputError
+
+_TOKENS_PER_CHAR = 33
+"""No character has more: U+FDFA, normalized, in bytes."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Passage(NamedTuple):
+    """The characters of a passage: `start` to before `end` of the text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSplitter:
+    """Divides texts into passages that a model reads whole.
+
+    Attributes:
+        tokenizer: The model's.
+        room: Tokens that a passage may have, without special tokens and prompt.
+        overlap: Tokens of the passage before that each may begin with; below half of `room`.
+
+    Raises:
+        InputError: No room, or an overlap that leaves too little of it.
+        InputTypeError: A number that is not whole.
+    """
+
+    tokenizer: Tokenizer
+    room: int
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number("room", self.room)
+        whole_number("overlap (--overlap)", self.overlap, 0)
+        if 2 * self.overlap >= self.room:
+            raise InputError(
+                f"overlap (--overlap) must be below half of the {self.room} tokens of a passage, "
+                f"not {self.overlap}; choose at most {(self.room - 1) // 2}, or raise max_tokens "
+                "(--max-tokens)"
+            )
+
+    @classmethod
+    def of(cls, spec: EncoderSpec, overlap: int = 0) -> "PassageSplitter":
+        """The splitter for the documents of an encoder; one without a limit splits nothing.
+
+        Raises:
+            InputError: The limit leaves no room beside the prompt, or too little for the overlap.
+            InputTypeError: The overlap is no whole number.
+        """
+        tokenizer = spec.tokenizer
+        if spec.max_tokens is None:
+            return cls(tokenizer, sys.maxsize, overlap)
+        taken = len(tokenizer.special)
+        if spec.prompts.document:
+            # one more, since a text may be read otherwise behind a prompt than alone
+            taken += len(tokenizer.locate([spec.prompts.document])[0].ids) + 1
+        if taken >= spec.max_tokens:
+            raise InputError(
+                f"max_tokens {spec.max_tokens} leaves no room for text beside {taken} special "
+                f"tokens and tokens of the document prompt; choose at least {taken + 1}"
+            )
+        return cls(tokenizer, spec.max_tokens - taken, overlap)
+
+    def split(self, texts: Sequence[str]) -> list[list[Passage]]:
+        """The passages of each text in order, at least one; what fits is one as a whole.
+
+        A passage is not blank and neither begins nor ends with white space. What lies between two
+        is blank; where `overlap` is not 0 they may overlap.
+
+        Raises:
+            InputError: The tokenizer has no token for a text.
+        """
+        result = [[Passage(0, len(text))] for text in texts]
+        long = [row for row, text in enumerate(texts) if not self._surely_fits(text)]
+        rows = iter(long)
+        for chunk in text_chunks(texts[row] for row in long):
+            found = {}
+            tokens = self.tokenizer.locate([_without_surrogates(text) for text in chunk])
+            for row, text, places in zip(rows, chunk, tokens, strict=False):
+                grid = grid_of(text, places, self.tokenizer.unknown_id)
+                if len(grid.ids) > self.room and not is_blank(text):
+                    slots = Slots(grid, ranks_of(text, grid.starts))
+                    found[row] = _Division(text, slots, self.room - self.overlap, self.overlap)
+            self._divide_until_read_whole(list(found.values()))
+            for row, division in found.items():
+                result[row] = division.passages()
+        return result
+
+    def _surely_fits(self, text: str) -> bool:
+        """Whether a text fits, whatever its tokens are; two more may stand around it."""
+        return len(text) * (1 if text.isascii() else _TOKENS_PER_CHAR) + 2 <= self.room
+
+    def _divide_until_read_whole(self, divisions: list["_Division"]) -> None:
+        """Divides what has more tokens alone than within its text, since words were divided."""
+        limit = self.room + len(self.tokenizer.special)
+        while divisions:
+            unread = [(division, *found) for division in divisions for found in division.unread()]
+            texts = [
+                repair_surrogates(division.text[passage.start : passage.end])
+                for division, _, passage in unread
+            ]
+            divisions = []
+            for (division, piece, passage), tokens in zip(
+                unread, self.tokenizer.tokenize(texts, limit), strict=True
+            ):
+                if tokens.truncated and division.divide(piece):
+                    divisions.append(division)
+                else:
+                    division.read.add(passage)
+            divisions = list(dict.fromkeys(divisions))
+
+
+class _Piece(NamedTuple):
+    """The slots of a passage without overlap: its first, and the first of the next."""
+
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class _Division:
+    """A text that is divided at some of its slots."""
+
+    text: str
+    slots: Slots
+    room: int
+    overlap: int
+    pieces: list[_Piece] = field(init=False)
+    read: set[Passage] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        bounds = [0, *self.slots.strongest(self.room // 3), len(self.slots.grid.ids)]
+        self.pieces = [piece for pair in pairwise(bounds) for piece in self._fitting(_Piece(*pair))]
+
+    def passages(self) -> list[Passage]:
+        """What the pieces are of the text."""
+        return [passage for _, passage in self._passages()]
+
+    def unread(self) -> list[tuple[_Piece, Passage]]:
+        """The pieces whose tokens alone are not known to fit."""
+        return [found for found in self._passages() if found[1] not in self.read]
+
+    def divide(self, piece: _Piece) -> bool:
+        """Divides a piece in two or more; whether that is possible."""
+        slot = self.slots.strongest_within(*piece)
+        if slot is not None:
+            place = self.pieces.index(piece)
+            halves = _Piece(piece.first, slot), _Piece(slot, piece.last)
+            self.pieces[place : place + 1] = [
+                part for half in halves for part in self._fitting(half)
+            ]
+        return slot is not None
+
+    def _fitting(self, piece: _Piece) -> Iterator[_Piece]:
+        first, last = piece
+        slot = None
+        if last - first > self.room or self.slots.unreadable(first, last):
+            slot = self.slots.strongest_within(first, last)
+        if slot is None:
+            yield piece
+        else:
+            yield from self._fitting(_Piece(first, slot))
+            yield from self._fitting(_Piece(slot, last))
+
+    def _passages(self) -> Iterator[tuple[_Piece, Passage]]:
+        before = 0
+        starts = self.slots.grid.starts
+        for piece in self.pieces:
+            first, last = piece
+            core, end = int(starts[first]), int(starts[last])
+            if not is_blank(self.text[core:end]):
+                start = int(starts[self._with_overlap(first, before)])
+                part = self.text[start:end]
+                yield piece, Passage(end - len(part.lstrip()), start + len(part.rstrip()))
+            before = first
+
+    def _with_overlap(self, slot: int, before: int) -> int:
+        """The slot from which a passage begins that would without overlap begin at `slot`."""
+        earliest = max(before, slot - self.overlap)
+        ranks = self.slots.ranks[earliest:slot]
+        for wanted in (Rank.SENTENCE, Rank.WORD, Rank.TOKEN):
+            found = np.flatnonzero(ranks >= wanted)
+            if found.size:
+                return earliest + int(found[0])
+        return slot
+
+
+def _without_surrogates(text: str) -> str:
+    """The text with U+FFFD for each surrogate, character for character."""
+    return _SURROGATE.sub("\ufffd", text) if has_surrogates(text) else text

@@ -1,0 +1,176 @@
+"""Long texts in passages: what every passage is, whatever the text and the tokenizer."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sbertkit.data.text import is_blank, repair_surrogates
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.passages import Passage, PassageSplitter
+from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.tokenization import Tokenizer
+from sbertkit.errors import InputError, InputTypeError
+
+LOAD = Callable[[str], Tokenizer]
+WORDS = [
+    *("the", "heron", "Salt.", "don't", "x,", "1,234.5", "Ünïcödé", "e\u0301\u0302", "ΟΔΟΣ."),
+    *("今天天气很好。", "日本語のテキスト、", "「はい」", "ภาษาไทยไม่มีช่องว่าง", "हिन्दी।", "क्षत्रिय"),
+    *("السلام؟", "עברית", "👩‍👩‍👧‍👦", "👍🏽", "🇫🇷🇩🇪", "한국어", "\ud83d\ude00", "\udc00", "\u200b"),
+    *(
+        "# Title\n",
+        "## Sub\n",
+        "```\n",
+        "- item\n",
+        "| a | b |\n",
+        "---\n",
+        "def f(x):\n    ",
+        "so:",
+    ),
+    *(
+        "[SEP]",
+        "</s>",
+        "y" * 60,
+        "ACGT" * 60,
+        "ก" * 150,
+        "=" * 30,
+        "\ufffd",
+        "\x00",
+        "a\u0301" * 40,
+    ),
+]
+SPACES = [" ", " ", " ", "", "\n", "\n\n", "\t ", "\u3000", "\r\n", " " * 40]
+TEXTS = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SPACES)), max_size=120).map(
+    lambda pairs: "".join(itertools.chain.from_iterable(pairs))
+)
+TOKENIZERS = ("bert", "roberta", "albert", "t5", "deberta_v2", "llama", "clip_text", "byte_t5")
+LENIENT = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture(scope="module")
+def load(tiny_folder: Callable[..., object]) -> LOAD:
+    @cache
+    def tokenizer(architecture: str) -> Tokenizer:
+        return Tokenizer(transformers.AutoTokenizer.from_pretrained(tiny_folder(architecture)))
+
+    return tokenizer
+
+
+def parts(text: str, passages: list[Passage]) -> list[str]:
+    return [text[start:end] for start, end in passages]
+
+
+def token_counts(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
+    """Tokens of each text alone, by the tokenizer itself."""
+    encode = tokenizer._fast
+    if encode is None:
+        return [len(tokenizer.hf(text, add_special_tokens=False)["input_ids"]) for text in texts]
+    return [len(encode.encode(text, add_special_tokens=False).ids) for text in texts]
+
+
+def check(tokenizer: Tokenizer, text: str, passages: list[Passage], room: int) -> None:
+    """Everything that holds of the passages of a text without overlap."""
+    pieces = parts(text, passages)
+    counts = token_counts(tokenizer, [repair_surrogates(piece) for piece in pieces])
+    assert max(counts) <= room
+    if len(passages) > 1:
+        assert not any(is_blank(piece) for piece in pieces)
+        assert all(piece == piece.strip() for piece in pieces)
+    ends = [0, *(end for _, end in passages)]
+    starts = [*(start for start, _ in passages), len(text)]
+    assert all(is_blank(text[end:start]) for end, start in zip(ends, starts, strict=True))
+    assert all(end <= start for end, start in zip(ends, starts, strict=True))
+
+
+@pytest.mark.parametrize("architecture", TOKENIZERS)
+@LENIENT
+@given(text=TEXTS, room=st.integers(4, 40), half=st.floats(0, 0.49))
+def test_every_passage_fits_and_together_they_are_the_text(
+    load: LOAD, architecture: str, text: str, room: int, half: float
+) -> None:
+    tokenizer = load(architecture)
+    (passages,) = PassageSplitter(tokenizer, room).split([text])
+    check(tokenizer, text, passages, room)
+    assert PassageSplitter(tokenizer, room).split(["other", text, text]) == [
+        PassageSplitter(tokenizer, room).split(["other"])[0],
+        passages,
+        passages,
+    ]
+    splitter = PassageSplitter(tokenizer, room, int(half * room))
+    (with_overlap,) = splitter.split([text])
+    check_overlap(splitter, text, with_overlap)
+
+
+@pytest.mark.parametrize("architecture", TOKENIZERS)
+@pytest.mark.parametrize("text", ["ﷺ" * 100, "a" + "\u0301" * 500, "\U0001f469\u200d" * 200])
+def test_characters_of_many_tokens_are_divided_where_they_must(
+    load: LOAD, architecture: str, text: str
+) -> None:
+    (passages,) = PassageSplitter(load(architecture), 40).split([text])
+    check(load(architecture), text, passages, 40)
+
+
+def check_overlap(splitter: PassageSplitter, text: str, passages: list[Passage]) -> None:
+    pieces = parts(text, passages)
+    counts = token_counts(splitter.tokenizer, [repair_surrogates(piece) for piece in pieces])
+    assert max(counts) <= splitter.room
+    assert all(not is_blank(piece) for piece in pieces) or len(pieces) == 1
+    covered = 0
+    for (start, end), (next_start, next_end) in itertools.pairwise(passages):
+        assert start <= next_start
+        assert end < next_end
+    for start, end in passages:
+        assert is_blank(text[covered:start])
+        covered = end
+    assert is_blank(text[covered:])
+
+
+@pytest.mark.parametrize("architecture", TOKENIZERS)
+def test_a_text_that_fits_is_one_passage_with_its_white_space(
+    load: LOAD, architecture: str
+) -> None:
+    splitter = PassageSplitter(load(architecture), 30)
+    texts = ["", " \n ", " a heron ", "日本語 ", "x" * 28, "\u200b" * 50, " " * 500]
+    assert splitter.split(texts) == [[Passage(0, len(text))] for text in texts]
+    assert splitter.split([]) == []
+
+
+def test_the_room_is_what_special_tokens_and_prompt_leave(tiny_encoder: Encoder) -> None:
+    spec = tiny_encoder._runtime.spec
+    assert PassageSplitter.of(spec).room == 64 - 2
+    prompted = replace(spec, prompts=Prompts(document="a b: "))
+    assert PassageSplitter.of(prompted, 5) == PassageSplitter(spec.tokenizer, 64 - 2 - 3 - 1, 5)
+    with pytest.raises(InputError, match=r"leaves no room for text beside 6 .* at least 7"):
+        PassageSplitter.of(replace(prompted, max_tokens=6))
+
+
+def test_without_a_limit_nothing_is_split(tiny_encoder: Encoder) -> None:
+    spec = replace(tiny_encoder._runtime.spec, max_tokens=None)
+    text = "日本語 heron " * 1_000
+    assert PassageSplitter.of(spec).split([text]) == [[Passage(0, len(text))]]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "error", "message"),
+    [
+        (-1, InputError, "overlap must be at least 0, not -1"),
+        (10, InputError, "below half of the 20 tokens of a passage, not 10; choose at most 9"),
+        (2.0, InputTypeError, "overlap must be a whole number, not 2.0"),
+        (True, InputTypeError, "overlap must be a whole number, not True"),
+    ],
+)
+def test_a_wrong_overlap_is_refused(
+    load: LOAD, overlap: int, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        PassageSplitter(load("bert"), 20, overlap)
+    assert PassageSplitter(load("bert"), 20, 9).overlap == 9
