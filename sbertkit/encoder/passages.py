@@ -98,7 +98,7 @@ class PassageSplitter:
         for chunk in text_chunks(texts[row] for row in long):
             found = {}
             tokens = self.tokenizer.locate([_without_surrogates(text) for text in chunk])
-            for row, text, places in zip(rows, chunk, tokens, strict=False):
+            for text, places, row in zip(chunk, tokens, rows, strict=False):  # rows for all chunks
                 grid = grid_of(text, places, self.tokenizer.unknown_id)
                 if len(grid.ids) > self.room and not is_blank(text):
                     slots = Slots(grid, ranks_of(text, grid.starts))
@@ -149,6 +149,7 @@ class _Division:
     overlap: int
     pieces: list[_Piece] = field(init=False)
     read: set[Passage] = field(default_factory=set)
+    bare: set[_Piece] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         bounds = [0, *self.slots.strongest(self.room // 3), len(self.slots.grid.ids)]
@@ -163,13 +164,16 @@ class _Division:
         return [found for found in self._passages() if found[1] not in self.read]
 
     def divide(self, piece: _Piece) -> bool:
-        """Divides a piece in two or more; whether that is possible."""
+        """Takes the overlap from a piece, or else divides it; whether that is possible."""
+        if self.overlap and piece not in self.bare:
+            self.bare.add(piece)
+            return True
         slot = self.slots.strongest_within(*piece)
         if slot is not None:
             place = self.pieces.index(piece)
-            halves = _Piece(piece.first, slot), _Piece(slot, piece.last)
             self.pieces[place : place + 1] = [
-                part for half in halves for part in self._fitting(half)
+                *self._fitting(_Piece(piece.first, slot)),
+                *self._fitting(_Piece(slot, piece.last)),
             ]
         return slot is not None
 
@@ -189,9 +193,10 @@ class _Division:
         starts = self.slots.grid.starts
         for piece in self.pieces:
             first, last = piece
-            core, end = int(starts[first]), int(starts[last])
-            if not is_blank(self.text[core:end]):
-                start = int(starts[self._with_overlap(first, before)])
+            end = int(starts[last])
+            if not is_blank(self.text[starts[first] : end]):
+                begin = first if piece in self.bare else self._with_overlap(first, before)
+                start = int(starts[begin])
                 part = self.text[start:end]
                 yield piece, Passage(end - len(part.lstrip()), start + len(part.rstrip()))
             before = first

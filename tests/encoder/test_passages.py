@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sbertkit.data.text import is_blank, repair_surrogates
-from sbertkit.encoder import Encoder
+from sbertkit.encoder import Encoder, long_texts, slots, tokenization
 from sbertkit.encoder.passages import Passage, PassageSplitter
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.tokenization import Tokenizer
@@ -79,9 +79,11 @@ def token_counts(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
 
 def check(tokenizer: Tokenizer, text: str, passages: list[Passage], room: int) -> None:
     """Everything that holds of the passages of a text without overlap."""
+    if is_blank(text):  # which is encoded as the empty text
+        assert passages == [Passage(0, len(text))]
+        return
     pieces = parts(text, passages)
-    counts = token_counts(tokenizer, [repair_surrogates(piece) for piece in pieces])
-    assert max(counts) <= room
+    assert max(token_counts(tokenizer, [repair_surrogates(piece) for piece in pieces])) <= room
     if len(passages) > 1:
         assert not any(is_blank(piece) for piece in pieces)
         assert all(piece == piece.strip() for piece in pieces)
@@ -111,19 +113,20 @@ def test_every_passage_fits_and_together_they_are_the_text(
 
 
 @pytest.mark.parametrize("architecture", TOKENIZERS)
-@pytest.mark.parametrize("text", ["ﷺ" * 100, "a" + "\u0301" * 500, "\U0001f469\u200d" * 200])
+@pytest.mark.parametrize("character", ["ﷺ", "\u0301", "\U0001f469\u200d"], ids=ascii)
 def test_characters_of_many_tokens_are_divided_where_they_must(
-    load: LOAD, architecture: str, text: str
+    load: LOAD, architecture: str, character: str
 ) -> None:
+    text = "a" + character * 300
     (passages,) = PassageSplitter(load(architecture), 40).split([text])
     check(load(architecture), text, passages, 40)
 
 
 def check_overlap(splitter: PassageSplitter, text: str, passages: list[Passage]) -> None:
-    pieces = parts(text, passages)
-    counts = token_counts(splitter.tokenizer, [repair_surrogates(piece) for piece in pieces])
-    assert max(counts) <= splitter.room
-    assert all(not is_blank(piece) for piece in pieces) or len(pieces) == 1
+    pieces = [repair_surrogates(piece) for piece in parts(text, passages)]
+    if not is_blank(text):
+        assert max(token_counts(splitter.tokenizer, pieces)) <= splitter.room
+        assert not any(is_blank(piece) for piece in pieces)
     covered = 0
     for (start, end), (next_start, next_end) in itertools.pairwise(passages):
         assert start <= next_start
@@ -132,6 +135,27 @@ def check_overlap(splitter: PassageSplitter, text: str, passages: list[Passage])
         assert is_blank(text[covered:start])
         covered = end
     assert is_blank(text[covered:])
+
+
+def test_texts_are_split_alone_as_among_others(load: LOAD, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenization, "_CHARS_PER_CALL", 700)
+    splitter = PassageSplitter(load("bert"), 20, 4)
+    texts = [f"heron number {number} stands. " * (number % 7) for number in range(40)]
+    assert splitter.split(texts) == [splitter.split([text])[0] for text in texts]
+
+
+@pytest.mark.parametrize("architecture", TOKENIZERS)
+def test_a_long_text_is_split_by_windows_as_in_one_piece(
+    load: LOAD, architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splitter = PassageSplitter(load(architecture), 30, 4)
+    text = "A heron stands, 日本語 in the water. So\n\n" * 50
+    whole = splitter.split([text])
+    monkeypatch.setattr(tokenization, "LONG_CHARS", 150)
+    monkeypatch.setattr(long_texts, "WINDOW_CHARS", 60)
+    monkeypatch.setattr(long_texts, "CONTEXT_CHARS", 250)
+    monkeypatch.setattr(slots, "_BLOCK", 64)
+    assert splitter.split([text]) == whole
 
 
 @pytest.mark.parametrize("architecture", TOKENIZERS)
