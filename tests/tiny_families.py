@@ -82,7 +82,7 @@ def xlm_roberta(folder: Path) -> Path:
 
 
 def longformer(folder: Path) -> Path:
-    """Attention in a window; the weights of global attention reach no vector."""
+    """Attention in a window, and global attention with weights of its own where it is asked for."""
     vocab, merges = byte_pairs(ROBERTA_SPECIAL)
     config = transformers.LongformerConfig(
         **sizes(
@@ -98,15 +98,19 @@ def longformer(folder: Path) -> Path:
     return write(folder, seeded(config, transformers.LongformerForMaskedLM), tokenizer)
 
 
-def big_bird(folder: Path) -> Path:
+def big_bird(folder: Path, positions: int = POSITIONS) -> Path:
     """Unigram; attention in blocks, of which some are random, for texts that are long enough."""
     vocab = unigrams(("<pad>", "</s>", "<s>", "<unk>", "[SEP]", "[MASK]", "[CLS]"))
-    config = transformers.BigBirdConfig(**sizes(len(vocab), block_size=BLOCK, num_random_blocks=1))
-    tokenizer = transformers.BigBirdTokenizer(vocab=vocab, model_max_length=POSITIONS)
+    config = transformers.BigBirdConfig(
+        **sizes(
+            len(vocab), max_position_embeddings=positions, block_size=BLOCK, num_random_blocks=1
+        )
+    )
+    tokenizer = transformers.BigBirdTokenizer(vocab=vocab, model_max_length=positions)
     return write(folder, seeded(config, transformers.BigBirdForPreTraining), tokenizer)
 
 
-def modernbert(folder: Path) -> Path:
+def modernbert(folder: Path, positions: int = POSITIONS) -> Path:
     """Byte-level BPE in a tokenizer of no class of its own; windows in every second layer."""
     vocab, merges = byte_pairs(BERT_SPECIAL)
     config = transformers.ModernBertConfig(
@@ -115,7 +119,7 @@ def modernbert(folder: Path) -> Path:
         num_hidden_layers=LAYERS,
         num_attention_heads=HEADS,
         intermediate_size=2 * HIDDEN,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=positions,
         initializer_range=0.3,
         layer_types=["full_attention", "sliding_attention"],
         local_attention=8,
@@ -136,7 +140,7 @@ def modernbert(folder: Path) -> Path:
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_input_names=["input_ids", "attention_mask"],
-        model_max_length=POSITIONS,
+        model_max_length=positions,
         **names,
     )
     return write(folder, seeded(config, transformers.ModernBertForMaskedLM), tokenizer)

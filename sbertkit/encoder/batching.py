@@ -48,12 +48,25 @@ def plan_batches(lengths: Sequence[int], budget: int) -> list[Int64]:
 
 @dataclass(frozen=True, slots=True)
 class BatchCollator:
-    """Builds padded batches as a model wants them."""
+    """Builds padded batches as a model wants them.
+
+    Attributes:
+        pad_id: The token for padding.
+        side: Where it goes.
+        special: The tokens around every text.
+        uses_token_types: Whether the model has an input for token types.
+        padded_to: The model itself pads a batch to a multiple of so many tokens.
+    """
 
     pad_id: int
     side: Literal["left", "right"]
     special: SpecialTokens
     uses_token_types: bool
+    padded_to: int = 1
+
+    def plan(self, lengths: Sequence[int], budget: int) -> list[Int64]:
+        """Rows of each batch; see `plan_batches`, with the padding by the model counted."""
+        return plan_batches([length + -length % self.padded_to for length in lengths], budget)
 
     def collate(self, tokens: Sequence[Tokens], rows: Int64) -> Batch:
         """The batch of those rows."""

@@ -12,7 +12,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.streams import run_streams
-from sbertkit.encoder.batching import Int64, plan_batches
+from sbertkit.encoder.batching import Int64
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeReport, EncodeStats
@@ -207,7 +207,8 @@ class EncodingRun:
             distinct[rows] = vectors
             advance(int(repeats[rows].sum()))
 
-        plan = plan_batches(lengths, self._batch_tokens or backend.batch_tokens)
+        budget = self._batch_tokens or backend.batch_tokens
+        plan = self._spec.collator.plan(lengths, budget)
         with backend.streams(len(plan)) as streams:
             run_streams(embed, plan, streams, backend.first_use)
         vectors = distinct if len(tokens) == stats.rows else distinct[place_of]

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sbertkit.encoder.library_errors import library_errors
+from sbertkit.encoder.long_attention import DECLARED_GLOBAL, GLOBAL_MODELS
 from sbertkit.encoder.model_files import MODULES_FILE, Module
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.postprocessors import POSTPROCESSORS, build_postprocessor
@@ -62,6 +63,9 @@ class ModelFolder:
         postprocessors: Post-processing in order.
         max_tokens: The declared limit, if any.
         lower_case: Whether texts are lower-cased before tokenizing.
+        global_attention: Whether the first token has global attention in a model where that is for
+            its user to say: in a plain encoder it has, else it has where that is declared, as
+            sentence-transformers gives it to none by itself.
         settings: The content of config_sentence_transformers.json.
         declared: What is read of it.
     """
@@ -73,6 +77,7 @@ class ModelFolder:
     postprocessors: list[nn.Module] = field(default_factory=list)
     max_tokens: int | None = None
     lower_case: bool = False
+    global_attention: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     declared: Declared = field(default_factory=Declared)
 
@@ -85,7 +90,7 @@ def read_model_folder(folder: Path) -> ModelFolder:
     """
     modules_file = folder / MODULES_FILE
     if not modules_file.is_file():
-        return ModelFolder(folder)
+        return ModelFolder(folder, global_attention=True)
     model = ModelFolder(folder, declares_modules=True)
     settings_file = folder / "config_sentence_transformers.json"
     if settings_file.is_file():
@@ -151,8 +156,12 @@ def _read_transformer(model: ModelFolder, place: Path) -> None:
     path = next(found, None)
     if path is None:
         return
-    config = _read(path, _TransformerConfig)
-    if config.transformer_task != "feature-extraction":
+    content = read_object(path)
+    config = as_record(content, _TransformerConfig, path)
+    if DECLARED_GLOBAL.items() <= content.items():
+        model_type = read_object(place / "config.json").get("model_type")
+        model.global_attention = model_type in GLOBAL_MODELS
+    if config.transformer_task != "feature-extraction" and not model.global_attention:
         raise InputError(f"{path}: task {config.transformer_task!r} is not supported")
     model.max_tokens = config.max_seq_length or None
     model.lower_case = bool(config.do_lower_case)

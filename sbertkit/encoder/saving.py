@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sbertkit.encoder.layout import pooling_flags
+from sbertkit.encoder.long_attention import DECLARED_GLOBAL, unused_head
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.torch_model import TorchModel
@@ -143,6 +144,8 @@ def _write_transformer(model: TorchModel, folder: Path) -> None:
         for name, tensor in transformer.model.state_dict().items()
         if name not in transformer.missing
     }
+    if transformer.global_attention:
+        weights |= unused_head(transformer.hidden_size)
     layers = bool(model.network.pooling.layers)
     with quiet_transformers(), _changed(transformer.model.config, output_hidden_states=layers):
         transformer.model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
@@ -181,7 +184,9 @@ def _write_settings(model: TorchModel, folder: Path) -> None:
         # sentence-transformers does not batch without one. In the tokenizer's own files it would
         # become a special token, and texts and fingerprint others; a long one is in few texts.
         transformer["tokenizer_args"] = {"pad_token": max(tokenizer.get_vocab(), key=_longest)}
-    if _lacks_its_pooler(model.transformer):
+    if model.transformer.global_attention:
+        transformer |= DECLARED_GLOBAL
+    elif _lacks_its_pooler(model.transformer):
         # else sentence-transformers makes one, which nothing uses, and warns of its weights
         transformer["model_args"] = {"add_pooling_layer": False}
     _write_json(folder / "sentence_bert_config.json", transformer)

@@ -9,7 +9,7 @@ import torch
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends.torch import batch_tensors
-from sbertkit.encoder.batching import Batch, plan_batches
+from sbertkit.encoder.batching import Batch
 from sbertkit.encoder.encoder import Encoder
 from sbertkit.encoder.network import token_states
 
@@ -50,8 +50,9 @@ def token_vectors(encoder: Encoder, texts: Sequence[str]) -> TokenVectors:
     model = encoder.torch.network.transformer
     device = next(model.parameters()).device
     sums = np.zeros((len(ids), encoder.torch.transformer.hidden_size))
-    for rows in plan_batches([len(token.ids) for token in tokens], _BATCH_TOKENS):
-        batch = encoder.spec.collator.collate(tokens, rows)
+    collator = encoder.spec.collator
+    for rows in collator.plan([len(token.ids) for token in tokens], _BATCH_TOKENS):
+        batch = collator.collate(tokens, rows)
         with torch.inference_mode():
             output = token_states(model, batch_tensors(batch, device))
         _add(sums, ids, batch, output.last_hidden_state.float().cpu().numpy())

@@ -193,7 +193,12 @@ def _read_model(
         logger.warning("%s %s", options.model, message)
 
     declared = read_model_folder(folder)
-    transformer = load_transformer(declared.transformer, warn, trust_remote_code=trust_remote_code)
+    transformer = load_transformer(
+        declared.transformer,
+        warn,
+        global_attention=declared.global_attention,
+        trust_remote_code=trust_remote_code,
+    )
     if declared.lower_case:
         lower_casing(transformer.tokenizer)
     pooling = choose_pooling(options, declared, transformer, warn)
@@ -225,6 +230,7 @@ def _spec_of(
             "left" if transformer.pads_left else "right",
             tokenizer.special,
             tokenizer.uses_token_types and transformer.takes_token_types,
+            transformer.padded_to,
         ),
         prompts=prompts,
         max_tokens=None,

@@ -13,6 +13,12 @@ from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
 from sbertkit.encoder.layout import read_object
+from sbertkit.encoder.long_attention import (
+    GLOBAL_MODELS,
+    attend_globally,
+    full_attention,
+    window_of,
+)
 from sbertkit.encoder.prompts import Warn
 from sbertkit.encoder.weights import built_within, weight_sizes
 from sbertkit.errors import InputError
@@ -47,11 +53,13 @@ class Transformer:
         tokenizer: The transformers tokenizer.
         missing: Names of weights that the files lack or have in another size, which therefore are
             random.
+        global_attention: Whether the model was given global attention on its first token.
     """
 
     model: Any
     tokenizer: Any
     missing: frozenset[str]
+    global_attention: bool = False
 
     @property
     def layer_count(self) -> int:
@@ -97,13 +105,27 @@ class Transformer:
         return next(offsets, 0)
 
     @property
+    def padded_to(self) -> int:
+        """The model itself pads a batch to a multiple of so many tokens."""
+        return window_of(self.model.config)
+
+    @property
     def pads_left(self) -> bool:
         """Whether to pad on the left: relative positions and a tokenizer that says so."""
         return self.position_limit is None and self.tokenizer.padding_side == "left"
 
 
-def load_transformer(folder: Path, warn: Warn, *, trust_remote_code: bool = False) -> Transformer:
+def load_transformer(
+    folder: Path, warn: Warn, *, global_attention: bool = True, trust_remote_code: bool = False
+) -> Transformer:
     """The encoder and tokenizer of a Hugging Face folder, from safetensors alone.
+
+    Args:
+        folder: The folder.
+        warn: Called with what the user should know of the model.
+        global_attention: Whether the first token attends to all others, and they to it, in a model
+            where that is for its user to say (see `attend_globally`).
+        trust_remote_code: Run Python code that comes with the model.
 
     Raises:
         InputError: The folder is no such model, its weights are not in safetensors or do not fit.
@@ -128,14 +150,18 @@ def load_transformer(folder: Path, warn: Warn, *, trust_remote_code: bool = Fals
                 # The config may name code on the hub, which would be downloaded and run.
                 attn_implementation=None,
                 experts_implementation=None,
-                **_full_attention(config, warn),
+                **full_attention(config, warn),
             )
     _check_tokenizer(tokenizer, folder)
     _check_token_ids(tokenizer, model, folder)
     model.eval()
     model.requires_grad_(requires_grad=False)
     mismatched = {name for name, *_ in info["mismatched_keys"]}
-    return Transformer(model, tokenizer, frozenset(info["missing_keys"]) | mismatched)
+    missing = frozenset(info["missing_keys"]) | mismatched
+    global_attention = global_attention and config.model_type in GLOBAL_MODELS
+    if global_attention:
+        attend_globally(model)
+    return Transformer(model, tokenizer, missing, global_attention)
 
 
 def _check_documents(folder: Path) -> None:
@@ -193,22 +219,6 @@ def _check_config(content: Mapping[str, Any], path: Path) -> None:
 
 def _model_class(config: Any) -> Any:
     return getattr(transformers, _ENCODER_CLASSES.get(config.model_type, "AutoModel"))
-
-
-def _full_attention(config: Any, warn: Warn) -> dict[str, str]:
-    """The setting for full attention where the config asks for random blocks.
-
-    A vector would depend on the texts beside and before it: the library gives up the blocks for
-    good at the first short batch, lays them out by the padded length and, in training, draws them
-    from numpy's global state, which it reseeds.
-    """
-    if getattr(config, "attention_type", None) != "block_sparse":
-        return {}
-    warn(
-        "has block-sparse attention, with which a vector depends on its batch: using full "
-        "attention, whose memory grows with the square of max_tokens (--max-tokens)"
-    )
-    return {"attention_type": "original_full"}
 
 
 def _check_tokenizer(tokenizer: Any, folder: Path) -> None:

@@ -33,6 +33,18 @@ def test_the_longest_texts_come_first_and_equal_ones_keep_their_order(lengths: l
     assert rows == sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
 
 
+@given(st.lists(st.integers(1, 300), max_size=60), st.integers(1, 500), st.integers(1, 64))
+def test_the_padding_by_the_model_itself_is_in_the_budget(
+    lengths: list[int], budget: int, padded_to: int
+) -> None:
+    collator = BatchCollator(0, "right", SPECIAL, uses_token_types=False, padded_to=padded_to)
+    batches = collator.plan(lengths, budget)
+    assert sorted(int(row) for batch in batches for row in batch) == list(range(len(lengths)))
+    for batch in batches:
+        blocks = -(-max(lengths[row] for row in batch) // padded_to)
+        assert len(batch) == 1 or len(batch) * blocks * padded_to <= budget
+
+
 def test_no_texts_are_no_batches() -> None:
     assert plan_batches([], 100) == []
 

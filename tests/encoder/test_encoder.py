@@ -42,6 +42,9 @@ def hidden_states(folder: Path, architecture: str, pooling: str) -> list[list[np
             end = torch.tensor([[tokenizer.eos_token_id]])
             ids = torch.cat([inputs["input_ids"], end], dim=1)
             inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if architecture == "longformer":
+            inputs["global_attention_mask"] = torch.zeros_like(inputs["input_ids"])
+            inputs["global_attention_mask"][:, 0] = 1
         with torch.no_grad():
             output = model.eval()(**inputs, output_hidden_states=True)
         states = [layer[0].numpy() for layer in output.hidden_states]

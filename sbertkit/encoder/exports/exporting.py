@@ -14,7 +14,7 @@ from sbertkit.data.sampling import Texts, sample_texts
 from sbertkit.encoder.backends import EXPORT_PRECISIONS
 from sbertkit.encoder.backends.onnx import OnnxBackend
 from sbertkit.encoder.backends.torch import TorchBackend
-from sbertkit.encoder.batching import Batch, plan_batches
+from sbertkit.encoder.batching import Batch
 from sbertkit.encoder.exports.manifest import (
     EXPORT_FILES,
     MANIFEST_FILE,
@@ -25,7 +25,12 @@ from sbertkit.encoder.exports.manifest import (
     read_manifest,
     write_manifest,
 )
-from sbertkit.encoder.exports.probes import PROBES, check_equal, min_cosine, probe_vectors
+from sbertkit.encoder.exports.probes import (
+    PROBES,
+    check_equal,
+    min_cosine,
+    probe_vectors,
+)
 from sbertkit.encoder.exports.tracing import quantize_model, trace_model
 from sbertkit.encoder.network import Network
 from sbertkit.encoder.saving import lineage_name
@@ -115,7 +120,7 @@ def write_export(
 def _batches(spec: EncoderSpec, texts: Sequence[str]) -> Iterator[Batch]:
     """Texts as the model reads them, few at a time."""
     tokens = spec.tokenize([spec.prompts.document + text for text in texts])
-    for rows in plan_batches([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
+    for rows in spec.collator.plan([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
         yield spec.collator.collate(tokens, rows)
 
 
