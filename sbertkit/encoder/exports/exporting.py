@@ -27,6 +27,7 @@ from sbertkit.encoder.exports.manifest import (
 )
 from sbertkit.encoder.exports.probes import (
     PROBES,
+    TRACED_PROBES,
     check_equal,
     min_cosine,
     probe_vectors,
@@ -85,7 +86,7 @@ def write_export(
     with tempfile.TemporaryDirectory() as scratch:
         exact = path if precision == "fp32" else Path(scratch) / MODEL_FILE
         network = _on_cpu(model.network)
-        trace_model(network, spec.collator, spec.tokenize(PROBES[:3]), exact)
+        trace_model(network, spec.collator, spec.tokenize(TRACED_PROBES), exact)
         expected = probe_vectors(spec, TorchBackend(network, torch.device("cpu")))
         found = probe_vectors(spec, OnnxBackend(exact, "fp32"))
         check_equal(expected, found, "fp32", name)

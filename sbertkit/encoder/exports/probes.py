@@ -31,7 +31,7 @@ _PARTS = (
 )
 
 PROBES: tuple[str, ...] = (
-    " ".join(_PARTS * 2),  # the longest and the shortest first: what is traced pads
+    " ".join(_PARTS * 2),  # the longest and the shortest first: few probes pad, too
     "a",
     *_PARTS,
     *(" ".join(pair) for pair in zip(_PARTS, _PARTS[3:], strict=False)),
@@ -41,6 +41,9 @@ PROBES: tuple[str, ...] = (
 
 FEW_PROBES = PROBES[:2]
 """Enough to tell one encoder from another, or a runtime that computes something else."""
+
+TRACED_PROBES = PROBES[1:4]
+"""What a model is traced with: padded, and shorter than others that its export is compared on."""
 
 OPENING_PROBES = PROBES[1:3]
 """Short ones, which an export encodes whenever it is opened."""
