@@ -55,7 +55,7 @@ def train_nli(
     _refuse_idle(click.get_current_context())
     from sbertkit.training.nli import nli_recipe
     from sbertkit.training.run.distributed import launch
-    from sbertkit.training.run.runner import train
+    from sbertkit.training.start import train
     from sbertkit.training.sweeps import ablate_pooling, train_seeds
 
     made = nli_recipe(data=list(data) or None, config=config, **recipe)

@@ -15,6 +15,9 @@ from sbertkit.files import inside, read_regular
 from sbertkit.schema import parse_json, read_record
 
 MODULES_FILE = "modules.json"
+"""The file without which a folder is no model of sentence-transformers."""
+LINEAGE_FILE = "sbertkit.json"
+"""Beside a model that sbertkit saved: how it came about."""
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _NEVER_READ = {
     *(".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".onnx_data", ".ot", ".pt", ".pth"),

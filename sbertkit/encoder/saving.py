@@ -15,6 +15,7 @@ from torch import nn
 
 from sbertkit.encoder.layout import pooling_flags
 from sbertkit.encoder.long_attention import DECLARED_GLOBAL, unused_head
+from sbertkit.encoder.model_files import LINEAGE_FILE, MODULES_FILE
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.torch_model import TorchModel
@@ -22,9 +23,6 @@ from sbertkit.encoder.transformer import Transformer, quiet_transformers
 from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors, writer_errors
 
-LINEAGE_FILE = "sbertkit.json"
-MODEL_MARKER = "modules.json"
-"""The file without which a folder is no model of sentence-transformers."""
 _FORMAT = 1
 
 
@@ -35,7 +33,7 @@ def save_model(
     with storage_errors(folder):
         clear_leftovers(folder)
         check_model_target(folder)
-        with staged_folder(folder, last=MODEL_MARKER) as staged:
+        with staged_folder(folder, last=MODULES_FILE) as staged:
             write_model_files(model, staged, lineage=lineage)
 
 
@@ -123,7 +121,7 @@ def _write_folder(model: TorchModel, folder: Path) -> None:
         _write_module(place, module.config(), module)  # type: ignore[operator]
         modules.append(str(module.st_name))
     _write_json(
-        folder / MODEL_MARKER,
+        folder / MODULES_FILE,
         [
             {
                 "idx": position,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sbertkit.data.named import find_named, named_data
 from sbertkit.data.nli import NliSet, check_pairs, read_nli
@@ -11,8 +12,10 @@ from sbertkit.training.data_forms import NLI, DataSource, TrainingData
 from sbertkit.training.dev_set import DevSet
 from sbertkit.training.objectives import DEFAULT_OBJECTIVE, Objective, find_objective
 from sbertkit.training.recipe import Recipe
-from sbertkit.training.results import TrainResult
-from sbertkit.training.run.runner import train
+from sbertkit.training.start import train
+
+if TYPE_CHECKING:
+    from sbertkit.training.results import TrainResult
 
 NAMED_SET = "all-nli"
 
@@ -30,7 +33,7 @@ def train_nli(
     objective: str | Objective = DEFAULT_OBJECTIVE,
     dev: str | os.PathLike[str] | DevSet | None = None,
     config: TrainConfig = _DEFAULT,
-) -> TrainResult:
+) -> "TrainResult":
     """Fine-tunes a pretrained encoder on labeled pairs; the model is at `output` when it is done.
 
     The folder is one that `SentenceTransformer` loads, too, with a model card, training curves,

@@ -4,9 +4,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.resolve import resolve_model
@@ -14,8 +12,10 @@ from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import TrainingData
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.heads import read_head
 from sbertkit.training.objectives import Objective
+
+if TYPE_CHECKING:
+    from torch import nn
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Task:
 
     encoder: Encoder
     objective: Objective
-    head: nn.Module
+    head: "nn.Module"
     data: TrainingData
     dev: DevSet | None
     config: TrainConfig
@@ -110,8 +110,12 @@ class Recipe:
         )
         return Task(encoder, self.objective, self._head(encoder), data, dev, config)
 
-    def _head(self, encoder: Encoder) -> nn.Module:
+    def _head(self, encoder: Encoder) -> "nn.Module":
         """The head of the base, where it was trained in the same way, or a new one."""
+        import torch  # once the data is known to be right
+
+        from sbertkit.training.heads import read_head
+
         torch.manual_seed(self.config.seed)
         head = self.objective.make_head(encoder.dim)
         known = read_head(resolve_model(encoder.options.model)) if head.state_dict() else None

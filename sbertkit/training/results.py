@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from sbertkit.encoder.saving import LINEAGE_FILE
+from sbertkit.encoder.model_files import LINEAGE_FILE
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval

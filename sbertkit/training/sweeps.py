@@ -7,19 +7,19 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbertkit.arguments import output_folder, whole_number
+from sbertkit.encoder.model_files import LINEAGE_FILE
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.encoder.saving import LINEAGE_FILE
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.recipe import Recipe
-from sbertkit.training.results import TrainResult
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder, differences
-from sbertkit.training.run.global_state import isolated_global_state
-from sbertkit.training.run.lineage import identity_of
-from sbertkit.training.run.runner import train
+from sbertkit.training.start import train
+
+if TYPE_CHECKING:
+    from sbertkit.training.results import TrainResult
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Spread(NamedTuple):
 
 def train_seeds(
     recipe: Recipe, output: str | os.PathLike[str], seeds: Sequence[int]
-) -> dict[int, TrainResult]:
+) -> "dict[int, TrainResult]":
     """One run per seed, in ``seed-N`` below the output; with ``resume`` finished ones are kept.
 
     Raises:
@@ -62,7 +62,7 @@ def ablate_pooling(
     recipe: Recipe,
     output: str | os.PathLike[str],
     poolings: Sequence[str] = ABLATED_POOLINGS,
-) -> dict[str, TrainResult]:
+) -> "dict[str, TrainResult]":
     """One run per pooling with the same budget, in a folder of its name below the output.
 
     Raises:
@@ -77,7 +77,7 @@ def ablate_pooling(
 
 
 def spread(
-    results: Mapping[int, TrainResult], score: Callable[[TrainResult], float | None]
+    results: "Mapping[int, TrainResult]", score: "Callable[[TrainResult], float | None]"
 ) -> Spread:
     """Mean and sample standard deviation of a score of the results."""
     values = [value for result in results.values() if (value := score(result)) is not None]
@@ -88,7 +88,7 @@ def spread(
 
 def _train_all(
     recipe: Recipe, runs: Mapping[str, Recipe], output: str | os.PathLike[str]
-) -> list[TrainResult]:
+) -> "list[TrainResult]":
     folder = output_folder(output)
     resume = recipe.config.resume
     fresh = launch().is_main and not resume
@@ -102,8 +102,7 @@ def _train_all(
     for name, one in runs.items():
         place, run = folder / name, replace(one, read=read.read, dev=read.dev)
         if resume and (place / LINEAGE_FILE).is_file():
-            with isolated_global_state():
-                results.append(_finished(place, run))
+            results.append(_finished(place, run))
             continue
         unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
@@ -112,14 +111,20 @@ def _train_all(
     return results
 
 
-def _finished(folder: Path, run: Recipe) -> TrainResult:
+def _finished(folder: Path, run: Recipe) -> "TrainResult":
     """The result of a run that is done already.
 
     Raises:
         InputError: It was made from another base, or with other data or settings.
     """
-    result = TrainResult.read(folder)
-    wanted = json.loads(json.dumps(identity_of(run.load())))
+    # What loads torch; the data has been read.
+    from sbertkit.training.results import TrainResult
+    from sbertkit.training.run.global_state import isolated_global_state
+    from sbertkit.training.run.lineage import identity_of
+
+    with isolated_global_state():
+        result = TrainResult.read(folder)
+        wanted = json.loads(json.dumps(identity_of(run.load())))
     known = {**result.record.get("identity", {}), "settings": result.record["settings"]}
     changes = differences(known, wanted)
     if changes:

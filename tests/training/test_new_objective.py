@@ -21,7 +21,7 @@ from sbertkit.training.examples import Examples, TextTable
 from sbertkit.training.heads import read_head
 from sbertkit.training.nli import nli_recipe
 from sbertkit.training.objectives import OBJECTIVES, Objective
-from sbertkit.training.run.runner import train
+from sbertkit.training.start import train
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ import logging
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -404,3 +406,34 @@ def test_a_split_is_named_and_the_rows_of_others_are_counted(run: Run, tmp_path:
     assert (data["rows"], data["other_splits"]) == (len(found) - 4, 4)
     refused = one_line(run("--split", "test", "-o", "models/b"))
     assert "expected a test split, found dev, train" in refused
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "refusal"),
+    [
+        ("numbers", [], "the premise must be text, found int"),
+        ("numbers", ["--seeds", "1,2"], "the premise must be text, found int"),
+        ("numbers", ["--ablate", "pooling"], "the premise must be text, found int"),
+        ("pairs", ["--dev", "numbers.jsonl"], "no field 'sentence1' and 'sentence2'"),
+        ("pairs", ["-o", "."], "is not empty"),
+    ],
+)
+def test_a_mistake_in_data_or_output_is_found_before_torch_is_loaded(
+    tmp_path: Path, data: str, more: list[str], refusal: str
+) -> None:
+    row = {"premise": 1, "hypothesis": 2, "label": "neutral"}
+    (tmp_path / "numbers.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    write_nli(tmp_path / "pairs.jsonl", rows(4))
+    arguments = ["train-nli", f"{data}.jsonl", "--base", "nowhere", "-o", "out", *more]
+    heavy = ("torch", "transformers", "sentence_transformers", "scipy", "pandas", "sklearn")
+    code = (
+        f"import sys\nfrom sbertkit.cli import main\ntry: main({arguments!r})\n"
+        f"finally: print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (1, "[]\n")
+    (line,) = ran.stderr.splitlines()
+    assert refusal in line
+    assert not (tmp_path / "out").exists()

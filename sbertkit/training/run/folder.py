@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sbertkit.arguments import output_folder
-from sbertkit.encoder.saving import LINEAGE_FILE, MODEL_MARKER
+from sbertkit.encoder.model_files import LINEAGE_FILE, MODULES_FILE
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.lock import LOCK_FILE, writer_lock
@@ -24,7 +24,7 @@ from sbertkit.training.run.metrics_log import LOG_FILE, surviving_rows
 logger = logging.getLogger(__name__)
 
 _SETTINGS = "run.json"
-_FINISHED = (MODEL_MARKER, LINEAGE_FILE, LOG_FILE)
+_FINISHED = (MODULES_FILE, LINEAGE_FILE, LOG_FILE)
 TRACKERS = "runs"
 """Where tensorboard writes, below the folder of a run."""
 

@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.saving import MODEL_MARKER, write_model_files
+from sbertkit.encoder.model_files import MODULES_FILE
+from sbertkit.encoder.saving import write_model_files
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
 from sbertkit.training.heads import read_head, write_head
 from sbertkit.training.recipe import Task
@@ -58,7 +59,7 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
     with (
         storage_errors(folder.output),
         staged_folder(
-            folder.output, replace=False, last=MODEL_MARKER, beside=(folder.work.name,)
+            folder.output, replace=False, last=MODULES_FILE, beside=(folder.work.name,)
         ) as staged,
     ):
         write_model_files(setup.task.encoder.torch, staged, lineage=result.record, add=add)

@@ -1,7 +1,6 @@
 """One training run from a loaded encoder to a saved one: what every objective has in common."""
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -36,21 +35,11 @@ logger = logging.getLogger(__name__)
 _PROBE_PAIRS_BEFORE_AND_AFTER = 320
 
 
-def train(recipe: Recipe, output: str | os.PathLike[str]) -> TrainResult:
-    """Trains by a recipe, and writes the model to a new folder.
-
-    Raises:
-        InputError: Data, base, output or settings are refused; nothing is written then.
-        MissingDependency: A tracker is not installed.
-        TrainingStopped: The guard ended the run.
-        StorageError: The disk is full or the like.
-        KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
-    """
-    folder = RunFolder(output, main=launch().is_main)
-    with isolated_global_state(), folder.locked():
-        folder.check(resume=recipe.config.resume)
+def run(recipe: Recipe, folder: RunFolder) -> TrainResult:
+    """Trains by a recipe whose data is in memory, in a folder that is locked; see `train`."""
+    with isolated_global_state():
         shown = recipe.config.progress and launch().is_main
-        with under_way(f"reading the data and loading {recipe.base}", shown=shown):
+        with under_way(f"loading {recipe.base}", shown=shown):
             task = recipe.load()
         _check_trackers(task.config.report_to)
         with _each_logged_once():
