@@ -16,7 +16,7 @@ import numpy as np
 from sbertkit.arguments import whole_number
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
 from sbertkit.data.text_breaks import Rank
-from sbertkit.encoder.slots import Slots, grid_of, ranks_of
+from sbertkit.encoder.slots import READ_CHARS, Grid, Slots, grid_of, ranks_of
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokenizer, text_chunks
 from sbertkit.errors import InputError
@@ -96,11 +96,12 @@ class PassageSplitter:
         long = [row for row, text in enumerate(texts) if not self._surely_fits(text)]
         rows = iter(long)
         for chunk in text_chunks(texts[row] for row in long):
-            found = {}
             tokens = self.tokenizer.locate([_without_surrogates(text) for text in chunk])
+            found = {}
             for text, places, row in zip(chunk, tokens, rows, strict=False):  # rows for all chunks
                 grid = grid_of(text, places, self.tokenizer.unknown_id)
                 if len(grid.ids) > self.room and not is_blank(text):
+                    grid = grid._replace(runs=grid.runs[self._read_in_pieces(text, grid)])
                     slots = Slots(grid, ranks_of(text, grid.starts))
                     found[row] = _Division(text, slots, self.room - self.overlap, self.overlap)
             self._divide_until_read_whole(list(found.values()))
@@ -111,6 +112,17 @@ class PassageSplitter:
     def _surely_fits(self, text: str) -> bool:
         """Whether a text fits, whatever its tokens are; two more may stand around it."""
         return len(text) * (1 if text.isascii() else _TOKENS_PER_CHAR) + 2 <= self.room
+
+    def _read_in_pieces(self, text: str, grid: Grid) -> list[bool]:
+        """Whether each long word without a token has tokens in pieces, judged by its beginning."""
+        beginnings = [text[start : start + READ_CHARS] for start in grid.starts[grid.runs[:, 0]]]
+        special = len(self.tokenizer.special)
+        return [
+            2 * tokens.unknown < len(tokens.ids) - special
+            for tokens in self.tokenizer.tokenize(
+                [_without_surrogates(b) for b in beginnings], None
+            )
+        ]
 
     def _divide_until_read_whole(self, divisions: list["_Division"]) -> None:
         """Divides what has more tokens alone than within its text, since words were divided."""
@@ -152,7 +164,7 @@ class _Division:
     bare: set[_Piece] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        bounds = [0, *self.slots.strongest(self.room // 3), len(self.slots.grid.ids)]
+        bounds = [0, *self.slots.strongest(2 * self.room // 5), len(self.slots.grid.ids)]
         self.pieces = [piece for pair in pairwise(bounds) for piece in self._fitting(_Piece(*pair))]
 
     def passages(self) -> list[Passage]:
@@ -195,20 +207,20 @@ class _Division:
             first, last = piece
             end = int(starts[last])
             if not is_blank(self.text[starts[first] : end]):
-                begin = first if piece in self.bare else self._with_overlap(first, before)
-                start = int(starts[begin])
+                start = int(starts[self._with_overlap(piece, before)])
                 part = self.text[start:end]
                 yield piece, Passage(end - len(part.lstrip()), start + len(part.rstrip()))
             before = first
 
-    def _with_overlap(self, slot: int, before: int) -> int:
-        """The slot from which a passage begins that would without overlap begin at `slot`."""
-        earliest = max(before, slot - self.overlap)
-        ranks = self.slots.ranks[earliest:slot]
-        for wanted in (Rank.SENTENCE, Rank.WORD, Rank.TOKEN):
-            found = np.flatnonzero(ranks >= wanted)
-            if found.size:
-                return earliest + int(found[0])
+    def _with_overlap(self, piece: _Piece, before: int) -> int:
+        """The slot that a passage begins at, no earlier than the one before begins."""
+        slot = piece.first
+        if self.overlap and piece not in self.bare:
+            earliest = max(before, slot - self.overlap)
+            for wanted in (Rank.SENTENCE, Rank.WORD, Rank.TOKEN):
+                found = np.flatnonzero(self.slots.ranks[earliest:slot] >= wanted)
+                if found.size:
+                    return earliest + int(found[0])
         return slot
 
 

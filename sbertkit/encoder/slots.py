@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 
-_READ_CHARS = 100
+READ_CHARS = 100
 """WordPiece has one unknown token for a word that is longer, whatever it says."""
 _BEFORE, _AFTER = 4, 8
 """Tokens around a slot that its hash is of."""
@@ -49,7 +49,7 @@ class Grid(NamedTuple):
     Attributes:
         ids: Of the tokens; of a long word without a token, its characters, (T,).
         starts: The character that each slot comes before, (T + 1,).
-        runs: First slot and end of each long word without a token, (R, 2).
+        runs: First slot and end of each long word without a token that is read in pieces, (R, 2).
     """
 
     ids: Int32
@@ -94,7 +94,7 @@ class Slots:
         return None
 
     def unreadable(self, first: int, last: int) -> bool:
-        """Whether most of what lies between two slots is words so long that they have no token."""
+        """Whether most of what lies between two slots is long words that need to be divided."""
         if not len(self.grid.runs):
             return False
         low, high = (
@@ -103,7 +103,7 @@ class Slots:
         )
         within = self.grid.runs[low:high].clip(first, last)
         lengths = within[:, 1] - within[:, 0]
-        return bool(2 * lengths[lengths > _READ_CHARS].sum() > last - first)
+        return bool(2 * lengths[lengths > READ_CHARS].sum() > last - first)
 
     def _strength(self, first: int, last: int) -> UInt64:
         """The strength of the slots from `first` to before `last`."""
@@ -131,10 +131,10 @@ def grid_of(text: str, tokens: TokenPlaces, unknown_id: int | None) -> Grid:
     pieces: list[tuple[Int32, Int32]] = []
     runs: list[tuple[int, int]] = []
     done = added = 0
-    for token in np.flatnonzero((ends - starts > _READ_CHARS) & (ids == unknown_id)).tolist():
+    for token in np.flatnonzero((ends - starts > READ_CHARS) & (ids == unknown_id)).tolist():
         start = int(starts[token])
         word = text[start : ends[token]].rstrip()
-        if len(word) > _READ_CHARS:
+        if len(word) > READ_CHARS:
             pieces.append((ids[done:token], starts[done:token]))
             pieces.append((_codes(word), np.arange(start, start + len(word), dtype=np.int32)))
             runs.append((token + added, token + added + len(word)))

@@ -4,11 +4,14 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from random import Random
 
+import numpy as np
 import pytest
 import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from notes import Note
 
 from sbertkit.data.text import is_blank, repair_surrogates
 from sbertkit.encoder import Encoder, long_texts, slots, tokenization
@@ -74,7 +77,7 @@ def token_counts(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
     encode = tokenizer._fast
     if encode is None:
         return [len(tokenizer.hf(text, add_special_tokens=False)["input_ids"]) for text in texts]
-    return [len(encode.encode(text, add_special_tokens=False).ids) for text in texts]
+    return [len(found.ids) for found in encode.encode_batch(texts, add_special_tokens=False)]
 
 
 def check(tokenizer: Tokenizer, text: str, passages: list[Passage], room: int) -> None:
@@ -198,3 +201,77 @@ def test_a_wrong_overlap_is_refused(
     with pytest.raises(error, match=message):
         PassageSplitter(load("bert"), 20, overlap)
     assert PassageSplitter(load("bert"), 20, 9).overlap == 9
+
+
+@pytest.mark.parametrize(("overlap", "often", "always"), [(0, 3, 5), (30, 4, 6)])
+def test_an_edit_of_one_paragraph_changes_few_passages(
+    bundled_encoder: Encoder, overlap: int, often: int, always: int
+) -> None:
+    splitter = PassageSplitter(bundled_encoder.tokenizer, 126, overlap)
+    note = Note(seed=1, blocks=90)
+    text = "\n\n".join(note.blocks)
+    old = set(parts(text, splitter.split([text])[0]))
+    assert len(old) >= 50
+    edited = ["\n\n".join(new) for place in range(0, 90, 3) for new in note.edits(place)]
+    changed = [
+        sum(part not in old for part in parts(new, passages))
+        for new, passages in zip(edited, splitter.split(edited), strict=True)
+    ]
+    assert max(changed) <= always
+    assert sum(count <= often for count in changed) >= 0.95 * len(changed)
+
+
+def test_headings_stay_with_their_text_and_short_blocks_whole(bundled_encoder: Encoder) -> None:
+    tokenizer = bundled_encoder.tokenizer
+    for seed in range(3):
+        note = Note(seed, blocks=150)
+        note.blocks.append("The end.")
+        text = "\n\n".join(note.blocks)
+        (passages,) = PassageSplitter(tokenizer, 126).split([text])
+        ends = {end for _, end in passages}
+        counts = token_counts(tokenizer, note.blocks)
+        place = 0
+        for block, following, count in zip(note.blocks, note.blocks[1:], counts, strict=False):
+            end = place + len(block)
+            if block.startswith("#"):
+                assert end not in ends or following.startswith("#")
+            if count <= 126 // 3:
+                assert not ends.intersection(range(place, end)), block
+            place = end + 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今天天气很好，我们去公园。" * 400,
+        "日本語の文章です。とても長い" * 400,
+        "ภาษาไทยเขียนติดกันโดยไม่มีช่องว่าง" * 300,
+        "هذه جملة عربية طويلة. " * 300,
+        "यह हिन्दी का एक वाक्य है। " * 300,
+        "👩‍👩‍👧‍👦👍🏽🇫🇷" * 500,
+        "def f(x):\n    return x + 1\n\n\n" * 300,
+        "\n".join(f"{n} {n * 7 % 13}.5 -{n * n}" for n in range(3_000)),
+        Random(0).randbytes(500_000).hex(),  # 1 MB without a space
+        "a" * 100_000,
+    ],
+    ids=["zh", "ja", "th", "ar", "hi", "emoji", "code", "numbers", "line", "letter"],
+)
+def test_texts_of_the_world_are_split_by_a_real_tokenizer(
+    bundled_encoder: Encoder, text: str
+) -> None:
+    tokenizer = bundled_encoder.tokenizer
+    splitter = PassageSplitter(tokenizer, 126)
+    (passages,) = splitter.split([text])
+    check(tokenizer, text, passages, 126)
+    assert np.mean([end - start for start, end in passages]) > 126 / 3
+
+
+@pytest.mark.parametrize("room", [126, 254])
+def test_a_long_word_is_divided_where_its_pieces_have_tokens(
+    bundled_encoder: Encoder, room: int
+) -> None:
+    tokenizer = bundled_encoder.tokenizer
+    dna, unknown = "GATTACA" * 200, "ဴၷၸ" * 400
+    readable, other = PassageSplitter(tokenizer, room).split([dna, unknown])
+    assert all(tokens.unknown == 0 for tokens in tokenizer.tokenize(parts(dna, readable), None))
+    assert len(other) < 1_200 / room * 2.5
