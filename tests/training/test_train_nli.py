@@ -742,5 +742,5 @@ def test_a_run_says_from_its_first_second_what_it_does(
     train(rows(8), max_steps=12, progress=True)
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("reading the data and loading ")
-    assert "scoring the encoder before training ..." in said
+    assert "measuring the encoder before training ..." in said
     assert re.search(r"^training: 12 of 12, .*, loss \d\.\d{3}, lr \d\.\de-\d\d$", said[-1])

@@ -51,7 +51,7 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     shown = config.progress and launch().is_main
     with under_way(f"tokenizing the texts of {len(task.data.rows):,} rows", shown=shown):
         setup = set_up(task)
-    with under_way("scoring the encoder before training", shown=shown):
+    with under_way("measuring the encoder before training", shown=shown):
         before = _quality(task)
     _check_start(before.snapshot, task.encoder)
     labels = task.data.form.labels
