@@ -72,7 +72,7 @@ class TextTable:
             encoder.spec,
         )
         if unknown is not None:
-            logger.warning("training texts: %s", unknown)
+            logger.warning("%s", f"training texts: {unknown}")
         truncated = sum(token.truncated > 0 for token in self.tokens)
         if truncated:
             logger.warning(

@@ -387,6 +387,14 @@ def test_texts_are_truncated_in_training_as_they_are_later(
     assert Encoder.load(output, device="cpu").max_tokens == 7
 
 
+def test_unknown_tokens_of_training_texts_are_warned_of_once(
+    train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    train([(label, "股市大跌" * 9 + first, second) for label, first, second in rows(4)])
+    (warning,) = (text for text in said(caplog) if "unknown" in text)
+    assert warning.startswith("training texts: ")
+
+
 def test_prompts_and_modules_of_the_base_are_trained_with_it(
     train: Train, tiny_copy: Callable[..., Path], output: Path, plain: Callable[[Path], Any]
 ) -> None:

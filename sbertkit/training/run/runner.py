@@ -104,8 +104,12 @@ def _check_start(snapshot: SpaceSnapshot, encoder: Encoder) -> None:
 
 @contextmanager
 def _each_logged_once() -> Iterator[None]:
-    """Logs once what each snapshot and dev score warns of the same texts, such as truncation."""
-    source = logging.getLogger("sbertkit.encoder.encoding")
+    """Logs once what each snapshot and dev score warns of the same texts, such as truncation.
+
+    Unknown tokens have one kind of message there and where training texts are tokenized.
+    """
+    names = ("sbertkit.encoder.encoding", "sbertkit.training.examples")
+    sources = [logging.getLogger(name) for name in names]
     logged = set()
 
     def first(record: logging.LogRecord) -> bool:
@@ -113,11 +117,13 @@ def _each_logged_once() -> Iterator[None]:
         logged.add(record.msg)
         return not known
 
-    source.addFilter(first)
+    for source in sources:
+        source.addFilter(first)
     try:
         yield
     finally:
-        source.removeFilter(first)
+        for source in sources:
+            source.removeFilter(first)
 
 
 def _take_best(setup: Setup, monitor: Monitor, folder: RunFolder) -> None:
