@@ -1,11 +1,16 @@
 """Checks of what callers pass: whole numbers, names, and files to write."""
 
+import functools
 import operator
 import os
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 from sbertkit.errors import InputError, InputTypeError, StorageError
+
+Record = TypeVar("Record")
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -38,6 +43,27 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     folded = {one.lower(): one for one in known}
     near = get_close_matches(name.lower(), folded, n=1, cutoff=0.7)
     return f", did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def refuses_unknown(kind: type[Record]) -> type[Record]:
+    """The dataclass, whose constructor refuses names of no field with the one that is near.
+
+    Raises:
+        InputTypeError: By the constructor: a name of no field.
+    """
+    construct: Any = kind.__init__
+    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+
+    @functools.wraps(construct)
+    def constructor(self: Any, *values: Any, **named: Any) -> None:
+        for name in named:
+            if name not in known:
+                remedy = did_you_mean(name, known) or f"; expected {', '.join(known)}"
+                raise InputTypeError(f"{kind.__name__} has no {name!r}{remedy}")
+        construct(self, *values, **named)
+
+    kind.__init__ = constructor  # type: ignore[method-assign]  # of the same arguments
+    return kind
 
 
 def path_text(path: object) -> str:

@@ -1,6 +1,8 @@
 """Checks of whole numbers and of paths to write to."""
 
 import os
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,10 @@ import numpy as np
 import pytest
 
 from sbertkit.arguments import output_file, output_folder, whole_number
+from sbertkit.data import ReadOptions
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.objectives import Contrastive, Softmax
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
@@ -28,6 +33,25 @@ def test_what_is_no_whole_number_is_a_type_error_with_name_and_value(value: Any)
 def test_a_number_that_is_too_small_is_refused_with_name_and_value(value: int) -> None:
     with pytest.raises(InputError, match=f"k must be at least 1, not {value}"):
         whole_number("k", value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "near"),
+    [
+        (TrainConfig, "epoch", "epochs"),
+        (Contrastive, "temprature", "temperature"),
+        (Softmax, "feature", "features"),
+        (ReadOptions, "text_column", "text_columns"),
+    ],
+)
+def test_an_unknown_setting_is_a_type_error_with_the_near_one(
+    kind: Any, name: str, near: str
+) -> None:
+    with pytest.raises(InputTypeError, match=f"has no '{name}', did you mean '{near}'"):
+        kind(**{name: 1})
+    with pytest.raises(InputTypeError, match=f"has no 'zzz'; expected .*{near}"):
+        replace(kind(), zzz=1)
+    assert pickle.loads(pickle.dumps(kind())) == kind()
 
 
 @pytest.mark.parametrize("path", [5, b"x", None, ["a"]])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sbertkit.arguments import whole_number
+from sbertkit.arguments import refuses_unknown, whole_number
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
@@ -36,6 +36,7 @@ class SourcedDocument(NamedTuple):
     iterable (from 0)."""
 
 
+@refuses_unknown
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How a corpus is read.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sbertkit.arguments import whole_number
+from sbertkit.arguments import refuses_unknown, whole_number
 from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.settings import check_settings, setting, settings_of
@@ -16,6 +16,7 @@ _MAX_SEED = 2**32 - 1
 """NumPy's old generator, which the Trainer seeds, takes no more."""
 
 
+@refuses_unknown
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """How a run trains, whatever its objective; the help text of each field says what it means."""

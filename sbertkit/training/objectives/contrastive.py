@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
 from sbertkit.settings import setting
 from sbertkit.training.data_forms import NLI, DataForm, TrainingData
@@ -32,6 +33,7 @@ _REMEDY = (
 )
 
 
+@refuses_unknown
 @dataclass(frozen=True, slots=True)
 class Contrastive(Objective):
     """Cross-entropy of finding the right text among those of the batch, in both directions.

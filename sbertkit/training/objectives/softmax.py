@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
 from sbertkit.settings import setting
 from sbertkit.training.data_forms import NLI, DataForm, TrainingData
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 FEATURES = ("u", "v", "abs_diff", "product")
 
 
+@refuses_unknown
 @dataclass(frozen=True, slots=True)
 class Softmax(Objective):
     """Cross-entropy of a linear layer over features of both vectors of a labeled pair.
