@@ -62,6 +62,23 @@ def test_an_encoder_is_measured_and_all_is_written(
         assert f"{result['measures']['RR@10']:.4f}" in again.out
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("corpus", "d3", "d 3"), ("queries", "q1", "q 1")]
+)
+def test_ids_that_no_run_can_hold_are_refused_before_the_encoder_is_loaded(
+    run: Run, folder: Path, outputs: dict[str, Path], name: str, old: str, new: str
+) -> None:
+    for path in (folder / f"{name}.jsonl", folder / "qrels" / "test.tsv"):
+        path.write_text(path.read_text().replace(old, new))
+    ran = run(
+        *("eval", "retrieval", folder, "--model", folder / "no model"),
+        *("--write-run", outputs["--write-run"]),
+    )
+    assert ran.status == 1
+    (line,) = ran.err.splitlines()
+    assert f"a run file cannot hold '{new}'" in line
+
+
 def test_an_index_is_measured_as_its_encoder_is(
     run: Run, folder: Path, model: str, tmp_path: Path
 ) -> None:

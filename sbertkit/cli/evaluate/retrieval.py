@@ -117,6 +117,8 @@ def retrieval(
         evaluated = _of_run_file(run, collection, settings)
     else:
         read = read_collection(collection, split)  # before the encoder is loaded
+        if write_run is not None:
+            _check_ids(read, documents=index is None)
         more = {"depth": depth, "progress": not quiet}
         evaluated = _of_system(read, load_encoder, index, run, {**settings, **more})
     result = evaluated.result
@@ -135,6 +137,16 @@ def retrieval(
     )
     if STANDARD_OUTPUT not in targets:
         _print(about, result)
+
+
+def _check_ids(collection: "Collection", *, documents: bool) -> None:
+    """Refuses, before anything is encoded, ids that the run to be written cannot hold."""
+    from sbertkit.data import read_corpus
+    from sbertkit.data.retrieval import check_run_ids
+
+    check_run_ids(collection.queries)
+    if documents:
+        check_run_ids(document.id for document, _ in read_corpus(collection.folder))
 
 
 def _query_texts(collection: str) -> Mapping[str, str]:

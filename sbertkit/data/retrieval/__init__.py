@@ -3,12 +3,20 @@
 from sbertkit.data.retrieval.collections import Collection, read_collection
 from sbertkit.data.retrieval.judgements import Qrels, checked_qrels, read_qrels
 from sbertkit.data.retrieval.queries import read_queries
-from sbertkit.data.retrieval.runs import Run, checked_run, read_run, run_lines, write_run
+from sbertkit.data.retrieval.runs import (
+    Run,
+    check_run_ids,
+    checked_run,
+    read_run,
+    run_lines,
+    write_run,
+)
 
 __all__ = [
     "Collection",
     "Qrels",
     "Run",
+    "check_run_ids",
     "checked_qrels",
     "checked_run",
     "read_collection",

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import NamedTuple
 
@@ -111,16 +111,25 @@ def run_lines(run: Run, name: str = "sbertkit") -> Iterator[str]:
     Raises:
         InputError: An id or name with a blank in it, which the format cannot hold.
     """
-    for word in (name, *run, *(document for found in run.values() for document in found)):
-        if not word or re.search(r"\s", word):
-            raise InputError(
-                f"a run file cannot hold {printable(word)!r}: ids must be words without blanks"
-            )
+    check_run_ids((name, *run, *(document for found in run.values() for document in found)))
     return (
         f"{query} Q0 {document} {rank} {found[document]!r} {name}"
         for query, found in run.items()
         for rank, document in enumerate(ranked(found), 1)
     )
+
+
+def check_run_ids(ids: Iterable[str]) -> None:
+    """Refuses ids that no run file can hold.
+
+    Raises:
+        InputError: One that is empty or has a blank in it.
+    """
+    for word in ids:
+        if not word or re.search(r"\s", word):
+            raise InputError(
+                f"a run file cannot hold {printable(word)!r}: ids must be words without blanks"
+            )
 
 
 def ranked(found: Mapping[str, float]) -> list[str]:
