@@ -13,6 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+Places = npt.NDArray[np.int32]
+Ranks = npt.NDArray[np.uint8]
+
 
 class Rank(IntEnum):
     """How good a break is; the higher the better."""
@@ -21,7 +24,7 @@ class Rank(IntEnum):
     """Inside a character: no break."""
     CLUSTER = 1
     """Between a character and its combining marks, or in an emoji of several characters."""
-    HELD = 2
+    LEAD_IN = 2
     """After a heading or a line that ends with a colon, which introduces what follows."""
     TOKEN = 3
     WORD = 4
@@ -37,10 +40,15 @@ class Rank(IntEnum):
 
 
 class Breaks(NamedTuple):
-    """Characters that a break comes before, in order, (n,) int64, and their ranks, (n,) uint8."""
+    """Breaks of a text; of several at one place, or between two tokens, the last one counts.
 
-    places: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.uint8]
+    Attributes:
+        places: The character that each comes before, (n,).
+        ranks: `Rank` of each, (n,).
+    """
+
+    places: Places
+    ranks: Ranks
 
 
 _CLOSING = r"[\"'”’»›)\]}」』】》〉）］｝*_`]*"
@@ -93,24 +101,26 @@ class _Line(NamedTuple):
 
 
 def text_breaks(text: str) -> Breaks:
-    """The breaks of a text, each once and with the rank that the most tells."""
+    """The breaks of a text: words, clauses, lines, sentences, then what lines decide."""
     sentences = _places(_sentence_ends(text))
-    lines, rows = _structure(text, sentences)
+    lines, ranks = _structure(text)
+    decided = ranks > Rank.NONE
     found = [
         (_places(match.start() for match in _WORD.finditer(text)), Rank.WORD),
         (_places(match.end() for match in _CLAUSE.finditer(text)), Rank.CLAUSE),
-        (rows, Rank.LINE),
+        (lines[~decided & ~_in_prose(text, lines, sentences)], Rank.LINE),
         (sentences, Rank.SENTENCE),
     ]
-    places = np.concatenate([lines.places, *(places for places, _ in reversed(found))])
-    ranks = [np.full(len(places), rank, np.uint8) for places, rank in reversed(found)]
-    # of several at one place the first is kept
-    unique, first = np.unique(places, return_index=True)
-    return Breaks(unique, np.concatenate([lines.ranks, *ranks])[first])
+    return Breaks(
+        np.concatenate([*(places for places, _ in found), lines[decided]]),
+        np.concatenate(
+            [*(np.full(len(places), rank, np.uint8) for places, rank in found), ranks[decided]]
+        ),
+    )
 
 
-def _places(found: Iterator[int]) -> npt.NDArray[np.int64]:
-    return np.fromiter(found, np.int64)
+def _places(found: Iterator[int]) -> Places:
+    return np.fromiter(found, np.int32)
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
@@ -120,8 +130,8 @@ def _sentence_ends(text: str) -> Iterator[int]:
             yield match.end()
 
 
-def _structure(text: str, sentences: npt.NDArray[np.int64]) -> tuple[Breaks, npt.NDArray[np.int64]]:
-    """The breaks that lines make, and the ends of lines where no prose is near."""
+def _structure(text: str) -> tuple[Places, Ranks]:
+    """The end of each line with content but the last, and the rank that the lines decide."""
     ends: list[int] = []
     ranks: list[int] = []
     before = None
@@ -131,12 +141,14 @@ def _structure(text: str, sentences: npt.NDArray[np.int64]) -> tuple[Breaks, npt
             ends.append(before.end)
             ranks.append(_rank(before, line, blank=blank))
         before = line
-    places, rank_of = np.array(ends, np.int64), np.array(ranks, np.uint8)
-    near = np.concatenate([[0, 0], places, [len(text)] * 2])
-    # prose has a sentence end within two lines
-    prose = np.searchsorted(sentences, near[4:]) > np.searchsorted(sentences, near[:-4], "right")
-    made = rank_of > Rank.NONE
-    return Breaks(places[made], rank_of[made]), places[~made & ~prose]
+    return np.array(ends, np.int32), np.array(ranks, np.uint8)
+
+
+def _in_prose(text: str, lines: Places, sentences: Places) -> npt.NDArray[np.bool_]:
+    """Whether a sentence ends within two lines of the end of a line."""
+    near = np.concatenate([[0, 0], lines, [len(text)] * 2]).astype(np.int32)
+    after = np.searchsorted(sentences, near[:-4], "right")
+    return np.searchsorted(sentences, near[4:]) > after
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -176,17 +188,17 @@ def _read(text: str) -> Iterator[_Line]:
 
 
 def _rank(before: _Line, line: _Line, *, blank: bool) -> Rank:
-    """The rank of the break between two lines; `Rank.NONE` where they do not tell."""
+    """The rank of the break between two lines; `Rank.NONE` where they do not decide."""
     heading = line.kind == "heading"
     if before.kind == "heading":
         if not heading or line.level > before.level:
-            return Rank.HELD
+            return Rank.LEAD_IN
         if not blank:
             return Rank.LINE
     if heading:
         return Rank.HEADING if line.level <= 2 else Rank.SUBHEADING
     if before.lead_in or before.kind == "open" or line.kind == "close":
-        return Rank.HELD
+        return Rank.LEAD_IN
     if line.kind in ("open", "rule") or before.kind in ("close", "rule"):
         return Rank.PARAGRAPH
     laid_out = line.kind in _LAID_OUT or line.indented

@@ -74,8 +74,8 @@ class PassageSplitter:
             return cls(tokenizer, sys.maxsize, overlap)
         taken = len(tokenizer.special)
         if spec.prompts.document:
-            # one more, since a text may be read otherwise behind a prompt than alone
-            taken += len(tokenizer.locate([spec.prompts.document])[0].ids) + 1
+            (prompt,) = tokenizer.tokenize([spec.prompts.document], None)
+            taken = len(prompt.ids) + 1  # a text may have one more token behind it than alone
         if taken >= spec.max_tokens:
             raise InputError(
                 f"max_tokens {spec.max_tokens} leaves no room for text beside {taken} special "

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sbertkit.data.text_breaks import Rank, text_breaks
+from sbertkit.data.text_breaks import Rank, Ranks, text_breaks
 from sbertkit.encoder.tokenization import TokenPlaces
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Ranks = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 
 READ_CHARS = 100
@@ -27,7 +26,7 @@ _BEFORE, _AFTER = 4, 8
 _PRIME = np.uint64(0x9E37_79B9_7F4A_7C15)
 _HASH_BITS = np.uint64(32)
 _END = np.uint64(2**64 - 1)
-_BLOCK = 1 << 18
+_CHUNK_SLOTS = 1 << 18
 """Slots whose strengths are known at once."""
 _JOINED = frozenset(
     chr(point)
@@ -71,12 +70,12 @@ class Slots:
         """
         total = len(self.ranks)
         last, last_strength = -2 * radius - 1, np.uint64(0)
-        for first in range(0, total, _BLOCK):
+        for first in range(0, total, _CHUNK_SLOTS):
             low = max(0, first - radius)
-            strength = self._strength(low, min(total, first + _BLOCK + radius))
+            strength = self._strength(low, min(total, first + _CHUNK_SLOTS + radius))
             peaks = np.flatnonzero((strength == _window_max(strength, radius)) & (strength > 0))
             for slot in peaks[np.searchsorted(peaks, first - low) :]:
-                if low + slot >= first + _BLOCK or strength[slot] == _END:
+                if low + slot >= first + _CHUNK_SLOTS or strength[slot] == _END:
                     continue
                 apart = radius * (2 if strength[slot] == last_strength else 1)
                 if low + slot - last > apart:
@@ -162,13 +161,13 @@ def _codes(text: str) -> Int32:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
 
 
-def _joined(text: str, starts: Int32) -> Int64:
-    """The slots that would divide what is seen as one character."""
-    codes = np.append(_codes(text), 0)
-    chars, kind_of = np.unique(codes[starts], return_inverse=True)
-    marks = [_is_joined(chr(char)) for char in chars]
-    after_joiner = codes[starts - 1] == ord(_JOINER)
-    return np.flatnonzero(np.array(marks)[kind_of] | after_joiner)
+def _joined(text: str, starts: Int32) -> npt.NDArray[np.bool_]:
+    """Which slots would divide what is seen as one character."""
+    codes = _codes(text)
+    first = codes[np.minimum(starts, len(text) - 1)]
+    joined = [code for code in np.unique(first).tolist() if _is_joined(chr(code))]
+    behind: npt.NDArray[np.bool_] = codes[starts - 1] == ord(_JOINER)
+    return behind | np.isin(first, joined)
 
 
 def _is_joined(char: str) -> bool:

@@ -23,8 +23,8 @@ class Note:
         makers = [self.heading, self.bullets, self.code, *[self.paragraph] * 6]
         self.blocks = [self.random.choice(makers)() for _ in range(blocks)]
 
-    def some(self, least: int, most: int) -> str:
-        return " ".join(self.random.choices(self.words, k=self.random.randint(least, most)))
+    def some(self, low: int, high: int) -> str:
+        return " ".join(self.random.choices(self.words, k=self.random.randint(low, high)))
 
     def heading(self) -> str:
         return "#" * self.random.randint(1, 3) + " " + self.some(1, 5).capitalize()

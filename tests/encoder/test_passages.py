@@ -68,7 +68,7 @@ def load(tiny_folder: Callable[..., object]) -> LOAD:
     return tokenizer
 
 
-def parts(text: str, passages: list[Passage]) -> list[str]:
+def passage_texts(text: str, passages: list[Passage]) -> list[str]:
     return [text[start:end] for start, end in passages]
 
 
@@ -85,7 +85,7 @@ def check(tokenizer: Tokenizer, text: str, passages: list[Passage], room: int) -
     if is_blank(text):  # which is encoded as the empty text
         assert passages == [Passage(0, len(text))]
         return
-    pieces = parts(text, passages)
+    pieces = passage_texts(text, passages)
     assert max(token_counts(tokenizer, [repair_surrogates(piece) for piece in pieces])) <= room
     if len(passages) > 1:
         assert not any(is_blank(piece) for piece in pieces)
@@ -126,7 +126,7 @@ def test_characters_of_many_tokens_are_divided_where_they_must(
 
 
 def check_overlap(splitter: PassageSplitter, text: str, passages: list[Passage]) -> None:
-    pieces = [repair_surrogates(piece) for piece in parts(text, passages)]
+    pieces = [repair_surrogates(piece) for piece in passage_texts(text, passages)]
     if not is_blank(text):
         assert max(token_counts(splitter.tokenizer, pieces)) <= splitter.room
         assert not any(is_blank(piece) for piece in pieces)
@@ -157,7 +157,7 @@ def test_a_long_text_is_split_by_windows_as_in_one_piece(
     monkeypatch.setattr(tokenization, "LONG_CHARS", 150)
     monkeypatch.setattr(long_texts, "WINDOW_CHARS", 60)
     monkeypatch.setattr(long_texts, "CONTEXT_CHARS", 250)
-    monkeypatch.setattr(slots, "_BLOCK", 64)
+    monkeypatch.setattr(slots, "_CHUNK_SLOTS", 64)
     assert splitter.split([text]) == whole
 
 
@@ -178,6 +178,23 @@ def test_the_room_is_what_special_tokens_and_prompt_leave(tiny_encoder: Encoder)
     assert PassageSplitter.of(prompted, 5) == PassageSplitter(spec.tokenizer, 64 - 2 - 3 - 1, 5)
     with pytest.raises(InputError, match=r"leaves no room for text beside 6 .* at least 7"):
         PassageSplitter.of(replace(prompted, max_tokens=6))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "t5", "deberta_v2", "llama"])
+@pytest.mark.parametrize("prompt", ["passage: ", "title: none | text: ", "段落："])
+def test_passages_are_read_whole_behind_the_prompt(
+    load: LOAD, tiny_encoder: Encoder, architecture: str, prompt: str
+) -> None:
+    spec = replace(
+        tiny_encoder._runtime.spec,
+        tokenizer=load(architecture),
+        prompts=Prompts(document=prompt),
+    )
+    text = "The heron, 日本語 in the water. A baker\n\n" * 100
+    for overlap in (0, 4):
+        (passages,) = PassageSplitter.of(spec, overlap).split([text])
+        tokens = spec.tokenize([prompt + part for part in passage_texts(text, passages)])
+        assert not any(token.truncated for token in tokens)
 
 
 def test_without_a_limit_nothing_is_split(tiny_encoder: Encoder) -> None:
@@ -210,11 +227,11 @@ def test_an_edit_of_one_paragraph_changes_few_passages(
     splitter = PassageSplitter(bundled_encoder.tokenizer, 126, overlap)
     note = Note(seed=1, blocks=90)
     text = "\n\n".join(note.blocks)
-    old = set(parts(text, splitter.split([text])[0]))
+    old = set(passage_texts(text, splitter.split([text])[0]))
     assert len(old) >= 50
     edited = ["\n\n".join(new) for place in range(0, 90, 3) for new in note.edits(place)]
     changed = [
-        sum(part not in old for part in parts(new, passages))
+        sum(part not in old for part in passage_texts(new, passages))
         for new, passages in zip(edited, splitter.split(edited), strict=True)
     ]
     assert max(changed) <= always
@@ -273,5 +290,7 @@ def test_a_long_word_is_divided_where_its_pieces_have_tokens(
     tokenizer = bundled_encoder.tokenizer
     dna, unknown = "GATTACA" * 200, "ဴၷၸ" * 400
     readable, other = PassageSplitter(tokenizer, room).split([dna, unknown])
-    assert all(tokens.unknown == 0 for tokens in tokenizer.tokenize(parts(dna, readable), None))
+    assert all(
+        tokens.unknown == 0 for tokens in tokenizer.tokenize(passage_texts(dna, readable), None)
+    )
     assert len(other) < 1_200 / room * 2.5
