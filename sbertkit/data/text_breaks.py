@@ -30,13 +30,15 @@ class Rank(IntEnum):
     WORD = 4
     CLAUSE = 5
     LINE = 6
-    """End of a line of code, a list, a table, a log or a poem, not of wrapped prose."""
+    """End of a line of a log or a poem, not of wrapped prose."""
     SENTENCE = 7
     ITEM = 8
-    """Blank line in code or in a list."""
-    PARAGRAPH = 9
-    SUBHEADING = 10
-    HEADING = 11
+    """End of an item of a list, or of a line of a table or of code."""
+    GAP = 9
+    """Blank line in a list or in code."""
+    PARAGRAPH = 10
+    SUBHEADING = 11
+    HEADING = 12
 
 
 class Breaks(NamedTuple):
@@ -56,8 +58,12 @@ _WORD = re.compile(r"[\s\u200b]+")
 _CLAUSE = re.compile(rf"[,;:،؛]{_CLOSING}(?=\s)|[，、；：]{_CLOSING}")
 _SENTENCE = re.compile(
     rf"""(?mx)
-    ^[ \t]*\d{{1,3}}\.(?=\s) | \b(?:Mrs?|Ms|Dr|Prof|St|Fig|No|vs|cf)\.   # no end: first come, first
-    | (?P<spaced> (?<!\b[^\W\d_]) [.!?…‽]+ {_CLOSING} ) (?=\s+(?P<next>\S)|\s*\Z)
+    (?:  # what is no end is found first
+        ^[ \t]* \d{{1,3}}\. (?=\s)
+        | \*\*[^*\n]{{1,80}}\*\*
+        | \b(?:Mrs?|Ms|Dr|Prof|St|Fig|No|vs|cf)\.
+    )
+    | (?P<spaced> (?<!\s) (?<!\b[^\W\d_]) [.!?…‽]+ {_CLOSING} ) (?=\s+(?P<next>\S)|\s*\Z)
     | (?P<full> [。！？｡．।॥؟۔։።፧។៕။།]+ {_CLOSING} )
     """
 )
@@ -69,6 +75,7 @@ _KIND = re.compile(
     | (?P<open> `{3,} | ~{3,} )
     | (?P<rule> (?:-[ \t]*){3,}$ | (?:\*[ \t]*){3,}$ | (?:_[ \t]*){3,}$ )
     | (?P<item> [-*+•] (?=\s) | (?:\d{1,9}|[A-Za-z])[.)] (?=\s) )
+    | (?P<ruler> \|[|:\- \t]*$ )
     | (?P<row> [|>] )
     """
 )
@@ -197,12 +204,11 @@ def _rank(before: _Line, line: _Line, *, blank: bool) -> Rank:
             return Rank.LINE
     if heading:
         return Rank.HEADING if line.level <= 2 else Rank.SUBHEADING
-    if before.lead_in or before.kind == "open" or line.kind == "close":
+    if before.lead_in or before.kind in ("open", "ruler") or line.kind in ("close", "ruler"):
         return Rank.LEAD_IN
     if line.kind in ("open", "rule") or before.kind in ("close", "rule"):
         return Rank.PARAGRAPH
-    laid_out = line.kind in _LAID_OUT or line.indented
-    if blank:
-        continued = laid_out and (before.kind in _LAID_OUT or before.indented)
-        return Rank.ITEM if continued else Rank.PARAGRAPH
-    return Rank.LINE if laid_out else Rank.NONE
+    if not blank:
+        return Rank.ITEM if line.kind in _LAID_OUT else Rank.NONE
+    items = [one.kind in _LAID_OUT or one.indented for one in (before, line)]
+    return Rank.GAP if all(items) else Rank.PARAGRAPH

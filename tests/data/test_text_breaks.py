@@ -37,6 +37,7 @@ def sentences(text: str) -> list[str]:
         ["Wait...", "What?!", "No."],
         ["It costs 3.", "A lot.", "Really"],
         ["«Ça va.»", "Été"],
+        ["**Run-in heading.** Its text.", "More"],
     ],
 )
 def test_a_sentence_ends_before_white_space_that_no_small_letter_follows(
@@ -93,19 +94,21 @@ def test_what_looks_like_a_heading_in_code_is_none(fence: str) -> None:
         "before": Rank.PARAGRAPH,
         f"{fence}sh": Rank.LEAD_IN,
         "#": Rank.WORD,
-        "comment": Rank.LINE,
-        "run": Rank.ITEM,
+        "comment": Rank.ITEM,
+        "run": Rank.GAP,
         "again": Rank.LEAD_IN,
         fence: Rank.PARAGRAPH,
     }
 
 
 def test_lists_and_tables_break_at_their_lines() -> None:
-    found = ranks("like so:\n\n- one\n- two\n\n- three\n  cont\n\nnext\n| a\n| b\n1. c\n2. d")
-    assert found["so:"] == Rank.LEAD_IN
-    assert (found["one"], found["two"], found["three"]) == (Rank.LINE, Rank.ITEM, Rank.LINE)
-    assert (found["cont"], found["next"], found["a"]) == (Rank.PARAGRAPH, Rank.LINE, Rank.LINE)
-    assert (found["b"], found["c"]) == (Rank.LINE, Rank.LINE)
+    found = ranks("like so:\n\n- one. One\n- two.\n\n- three\n  cont\n\nnext\n1. c\n2. d")
+    assert (found["so:"], found["one."]) == (Rank.LEAD_IN, Rank.SENTENCE)
+    assert (found["One"], found["two."], found["cont"]) == (Rank.ITEM, Rank.GAP, Rank.PARAGRAPH)
+    assert (found["next"], found["1."], found["c"]) == (Rank.ITEM, Rank.WORD, Rank.ITEM)
+    table = ranks("text\n\n| a\n| :-- | ---\n| b\n| c\n\n> quote\n> more")
+    assert (table["text"], table["a"], table["---"]) == (Rank.PARAGRAPH, Rank.LEAD_IN, Rank.LEAD_IN)
+    assert (table["b"], table["c"], table["quote"]) == (Rank.ITEM, Rank.GAP, Rank.ITEM)
 
 
 def test_lines_matter_where_no_sentence_is_near() -> None:
