@@ -9,7 +9,7 @@ from torch import nn
 from sbertkit.encoder.prompts import Warn
 
 GLOBAL_MODELS = ("longformer",)
-"""Model types whose user says which tokens have global attention."""
+"""Model types with attention in windows, whose user says which tokens have it to all."""
 
 DECLARED_GLOBAL: Mapping[str, Any] = {
     "transformer_task": "sequence-classification",
@@ -71,5 +71,7 @@ def full_attention(config: Any, warn: Warn) -> dict[str, str]:
 
 def window_of(config: Any) -> int:
     """Tokens to a multiple of which a model pads its batches; 1 for one that does not."""
-    windows = getattr(config, "attention_window", None) or 1
+    if config.model_type not in GLOBAL_MODELS:
+        return 1
+    windows = config.attention_window
     return int(windows if isinstance(windows, int) else max(windows))

@@ -16,6 +16,8 @@ from tiny_models import POSITIONS
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.backends.torch import TorchBackend
+from sbertkit.encoder.batching import Batch
 from sbertkit.errors import InputError
 
 SAME = 1e-5
@@ -106,6 +108,24 @@ def test_the_limit_can_be_raised_to_the_positions_and_no_further(
     with pytest.raises(InputError, match=refusal):
         raised.max_tokens = POSITIONS + 1
     assert raised.max_tokens == POSITIONS
+
+
+def test_the_padding_to_a_window_is_in_the_budget_of_a_batch(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(tiny_folder("longformer"), pooling="mean")
+    sizes: list[int] = []
+    embed = TorchBackend.embed
+
+    def seen(backend: TorchBackend, batch: Batch) -> Vectors:
+        window = max(tiny_families.WINDOWS)
+        sizes.append(len(batch.rows) * -(-batch.input_ids.shape[1] // window) * window)
+        return embed(backend, batch)
+
+    monkeypatch.setattr(TorchBackend, "embed", seen)
+    texts = [f"{number}" for number in range(20)]
+    assert encoder.encode(texts, batch_tokens=32).shape == (20, encoder.dim)
+    assert max(sizes) == 32
 
 
 # --- global attention
