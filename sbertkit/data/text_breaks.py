@@ -53,7 +53,7 @@ class Breaks(NamedTuple):
     ranks: Ranks
 
 
-_CLOSING = r"[\"'”’»›)\]}」』】》〉）］｝*_`]*"
+_CLOSING = r"[\"'”’»›)\]}」』】》〉）］｝*_`]*+"
 _WORD = re.compile(r"[\s\u200b]+")
 _CLAUSE = re.compile(rf"[,;:،؛]{_CLOSING}(?=\s)|[，、；：]{_CLOSING}")
 _SENTENCE = re.compile(
@@ -63,11 +63,12 @@ _SENTENCE = re.compile(
         | \*\*[^*\n]{{1,80}}\*\*
         | \b(?:Mrs?|Ms|Dr|Prof|St|Fig|No|vs|cf)\.
     )
-    | (?P<spaced> (?<!\s) (?<!\b[^\W\d_]) [.!?…‽]+ {_CLOSING} ) (?=\s+(?P<next>\S)|\s*\Z)
+    | (?P<spaced> (?<![\s.!?…‽]) (?<!\b[^\W\d_]) [.!?…‽]++ {_CLOSING} ) (?=\s+(?P<next>\S)|\s*\Z)
     | (?P<full> [。！？｡．।॥؟۔։።፧។៕။།]+ {_CLOSING} )
     """
 )
-_LINE = re.compile(r"([^\S\r\n\f\v\x85\u2028\u2029]*)(\S[^\r\n\f\v\x85\u2028\u2029]*)")
+_END = r"\r\n\f\v\x85\u2028\u2029"
+_LINE = re.compile(rf"(?<![^\S{_END}])([^\S{_END}]*+)(\S[^{_END}]*)")
 _BLANK = re.compile(r"\n\s*\n|\r\s*\r|[\f\u2029]")
 _KIND = re.compile(
     r"""(?x)

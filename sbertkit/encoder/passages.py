@@ -133,15 +133,17 @@ class PassageSplitter:
                 repair_surrogates(division.text[passage.start : passage.end])
                 for division, _, passage in unread
             ]
-            divisions = []
+            too_long: dict[_Division, set[_Piece]] = {}
             for (division, piece, passage), tokens in zip(
                 unread, self.tokenizer.tokenize(texts, limit), strict=True
             ):
-                if tokens.truncated and division.divide(piece):
-                    divisions.append(division)
+                if tokens.truncated:
+                    too_long.setdefault(division, set()).add(piece)
                 else:
                     division.read.add(passage)
-            divisions = list(dict.fromkeys(divisions))
+            for division, pieces in too_long.items():
+                division.divide(pieces)
+            divisions = list(too_long)
 
 
 class _Piece(NamedTuple):
@@ -153,7 +155,18 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Division:
-    """A text that is divided at some of its slots."""
+    """A text that is divided at some of its slots.
+
+    Attributes:
+        text: The text.
+        slots: Its slots.
+        room: Slots of a piece.
+        overlap: Slots that a passage may begin before its piece.
+        pieces: What it is divided into, in order.
+        read: Passages whose tokens alone fit.
+        bare: Pieces without overlap.
+        whole: Pieces that cannot be divided.
+    """
 
     text: str
     slots: Slots
@@ -162,6 +175,7 @@ class _Division:
     pieces: list[_Piece] = field(init=False)
     read: set[Passage] = field(default_factory=set)
     bare: set[_Piece] = field(default_factory=set)
+    whole: set[_Piece] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         bounds = [0, *self.slots.strongest(2 * self.room // 5), len(self.slots.grid.ids)]
@@ -173,21 +187,28 @@ class _Division:
 
     def unread(self) -> list[tuple[_Piece, Passage]]:
         """The pieces whose tokens alone are not known to fit."""
-        return [found for found in self._passages() if found[1] not in self.read]
+        return [
+            (piece, passage)
+            for piece, passage in self._passages()
+            if passage not in self.read and piece not in self.whole
+        ]
 
-    def divide(self, piece: _Piece) -> bool:
-        """Takes the overlap from a piece, or else divides it; whether that is possible."""
-        if self.overlap and piece not in self.bare:
-            self.bare.add(piece)
-            return True
-        slot = self.slots.strongest_within(*piece)
-        if slot is not None:
-            place = self.pieces.index(piece)
-            self.pieces[place : place + 1] = [
-                *self._fitting(_Piece(piece.first, slot)),
-                *self._fitting(_Piece(slot, piece.last)),
-            ]
-        return slot is not None
+    def divide(self, too_long: set[_Piece]) -> None:
+        """Takes the overlap from pieces, or else divides them where that is possible."""
+        pieces: list[_Piece] = []
+        for piece in self.pieces:
+            slot = None
+            if piece in too_long and (piece in self.bare or not self.overlap):
+                slot = self.slots.strongest_within(*piece)
+                if slot is None:
+                    self.whole.add(piece)
+            if slot is None:
+                pieces.append(piece)
+            else:
+                pieces += self._fitting(_Piece(piece.first, slot))
+                pieces += self._fitting(_Piece(slot, piece.last))
+        self.pieces = pieces
+        self.bare |= too_long
 
     def _fitting(self, piece: _Piece) -> Iterator[_Piece]:
         first, last = piece

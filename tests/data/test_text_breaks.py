@@ -136,3 +136,13 @@ def test_breaks_lie_at_the_end_of_content(text: str) -> None:
     assert all(0 <= place <= len(text) for place in found)
     assert all(place == 0 or not text[place - 1].isspace() for place in found)
     assert Rank.NONE not in found.values()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [unit * 300_000 + end for unit in (" ", ".", "*", "`", "- ", "\r", '."') for end in ("", "a")]
+    + ["a\n" + " " * 300_000, "a." + " " * 300_000 + "b", "a." + '"' * 300_000, "**" * 150_000],
+    ids=lambda text: ascii(text[:4] + text[-1]),
+)
+def test_monotonous_texts_take_no_longer_than_others(text: str) -> None:
+    assert len(text_breaks(text).places) <= len(text)

@@ -294,3 +294,15 @@ def test_a_long_word_is_divided_where_its_pieces_have_tokens(
         tokens.unknown == 0 for tokens in tokenizer.tokenize(passage_texts(dna, readable), None)
     )
     assert len(other) < 1_200 / room * 2.5
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "t5"])
+@pytest.mark.parametrize(
+    "unit", [" ", ".", "\n", "a", "a\n", "\u0301", "é ", "\u200b", "👍🏽"], ids=ascii
+)
+def test_monotonous_texts_take_no_longer_than_others(
+    load: LOAD, architecture: str, unit: str
+) -> None:
+    text = "b" + unit * 60_000 + "c"
+    (passages,) = PassageSplitter(load(architecture), 60, 7).split([text])
+    check_overlap(PassageSplitter(load(architecture), 60, 7), text, passages)
