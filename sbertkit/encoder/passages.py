@@ -26,11 +26,18 @@ _TOKENS_PER_CHAR = 33
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Passage(NamedTuple):
-    """The characters of a passage: `start` to before `end` of the text."""
+class Span(NamedTuple):
+    """A passage.
+
+    Attributes:
+        start: The character that it begins at.
+        end: The character before which it ends.
+        tokens: Its tokens within its text; 0 for a text that is not divided.
+    """
 
     start: int
     end: int
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class PassageSplitter:
             )
         return cls(tokenizer, spec.max_tokens - taken, overlap)
 
-    def split(self, texts: Sequence[str]) -> list[list[Passage]]:
+    def split(self, texts: Sequence[str]) -> list[list[Span]]:
         """The passages of each text in order, at least one; what fits is one as a whole.
 
         A passage is not blank and neither begins nor ends with white space. What lies between two
@@ -92,7 +99,7 @@ class PassageSplitter:
         Raises:
             InputError: The tokenizer has no token for a text.
         """
-        result = [[Passage(0, len(text))] for text in texts]
+        result = [[Span(0, len(text))] for text in texts]
         long = [row for row, text in enumerate(texts) if not self._surely_fits(text)]
         rows = iter(long)
         for chunk in text_chunks(texts[row] for row in long):
@@ -173,7 +180,7 @@ class _Division:
     room: int
     overlap: int
     pieces: list[_Piece] = field(init=False)
-    read: set[Passage] = field(default_factory=set)
+    read: set[Span] = field(default_factory=set)
     bare: set[_Piece] = field(default_factory=set)
     whole: set[_Piece] = field(default_factory=set)
 
@@ -181,11 +188,11 @@ class _Division:
         bounds = [0, *self.slots.strongest(2 * self.room // 5), len(self.slots.grid.ids)]
         self.pieces = [piece for pair in pairwise(bounds) for piece in self._fitting(_Piece(*pair))]
 
-    def passages(self) -> list[Passage]:
+    def passages(self) -> list[Span]:
         """What the pieces are of the text."""
         return [passage for _, passage in self._passages()]
 
-    def unread(self) -> list[tuple[_Piece, Passage]]:
+    def unread(self) -> list[tuple[_Piece, Span]]:
         """The pieces whose tokens alone are not known to fit."""
         return [
             (piece, passage)
@@ -221,7 +228,7 @@ class _Division:
             yield from self._fitting(_Piece(first, slot))
             yield from self._fitting(_Piece(slot, last))
 
-    def _passages(self) -> Iterator[tuple[_Piece, Passage]]:
+    def _passages(self) -> Iterator[tuple[_Piece, Span]]:
         before = 0
         starts = self.slots.grid.starts
         for piece in self.pieces:
@@ -230,7 +237,8 @@ class _Division:
             if not is_blank(self.text[starts[first] : end]):
                 start = int(starts[self._with_overlap(piece, before)])
                 part = self.text[start:end]
-                yield piece, Passage(end - len(part.lstrip()), start + len(part.rstrip()))
+                span = Span(end - len(part.lstrip()), start + len(part.rstrip()), last - begin)
+                yield piece, span
             before = first
 
     def _with_overlap(self, piece: _Piece, before: int) -> int:

@@ -1,10 +1,11 @@
 """What the rest of the package asks of an encoder."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.report import Encoded, EncodeReport
+from sbertkit.encoder.spec import EncoderSpec
 
 Kind = Literal["document", "query"]
 
@@ -30,4 +31,14 @@ class EncoderLike(Protocol):
 
     def start_run(self, *, kind: Kind = "document") -> RunLike:
         """A run whose vectors come chunk by chunk."""
+        ...
+
+
+@runtime_checkable
+class DividingEncoder(EncoderLike, Protocol):
+    """An `EncoderLike` with a tokenizer and a limit, by which long texts can be divided."""
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """What is known of the encoder besides its weights."""
         ...

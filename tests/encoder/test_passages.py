@@ -15,7 +15,7 @@ from notes import Note
 
 from sbertkit.data.text import is_blank, repair_surrogates
 from sbertkit.encoder import Encoder, long_texts, slots, tokenization
-from sbertkit.encoder.passages import Passage, PassageSplitter
+from sbertkit.encoder.passages import PassageSplitter, Span
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.errors import InputError, InputTypeError
@@ -68,8 +68,8 @@ def load(tiny_folder: Callable[..., object]) -> LOAD:
     return tokenizer
 
 
-def passage_texts(text: str, passages: list[Passage]) -> list[str]:
-    return [text[start:end] for start, end in passages]
+def passage_texts(text: str, passages: list[Span]) -> list[str]:
+    return [text[start:end] for start, end, _ in passages]
 
 
 def token_counts(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
@@ -80,18 +80,18 @@ def token_counts(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
     return [len(found.ids) for found in encode.encode_batch(texts, add_special_tokens=False)]
 
 
-def check(tokenizer: Tokenizer, text: str, passages: list[Passage], room: int) -> None:
+def check(tokenizer: Tokenizer, text: str, passages: list[Span], room: int) -> None:
     """Everything that holds of the passages of a text without overlap."""
     if is_blank(text):  # which is encoded as the empty text
-        assert passages == [Passage(0, len(text))]
+        assert passages == [Span(0, len(text))]
         return
     pieces = passage_texts(text, passages)
     assert max(token_counts(tokenizer, [repair_surrogates(piece) for piece in pieces])) <= room
     if len(passages) > 1:
         assert not any(is_blank(piece) for piece in pieces)
         assert all(piece == piece.strip() for piece in pieces)
-    ends = [0, *(end for _, end in passages)]
-    starts = [*(start for start, _ in passages), len(text)]
+    ends = [0, *(one.end for one in passages)]
+    starts = [*(one.start for one in passages), len(text)]
     assert all(is_blank(text[end:start]) for end, start in zip(ends, starts, strict=True))
     assert all(end <= start for end, start in zip(ends, starts, strict=True))
 
@@ -125,16 +125,16 @@ def test_characters_of_many_tokens_are_divided_where_they_must(
     check(load(architecture), text, passages, 40)
 
 
-def check_overlap(splitter: PassageSplitter, text: str, passages: list[Passage]) -> None:
+def check_overlap(splitter: PassageSplitter, text: str, passages: list[Span]) -> None:
     pieces = [repair_surrogates(piece) for piece in passage_texts(text, passages)]
     if not is_blank(text):
         assert max(token_counts(splitter.tokenizer, pieces)) <= splitter.room
         assert not any(is_blank(piece) for piece in pieces)
     covered = 0
-    for (start, end), (next_start, next_end) in itertools.pairwise(passages):
+    for (start, end, _), (next_start, next_end, _) in itertools.pairwise(passages):
         assert start <= next_start
         assert end < next_end
-    for start, end in passages:
+    for start, end, _ in passages:
         assert is_blank(text[covered:start])
         covered = end
     assert is_blank(text[covered:])
@@ -167,7 +167,7 @@ def test_a_text_that_fits_is_one_passage_with_its_white_space(
 ) -> None:
     splitter = PassageSplitter(load(architecture), 30)
     texts = ["", " \n ", " a heron ", "日本語 ", "x" * 28, "\u200b" * 50, " " * 500]
-    assert splitter.split(texts) == [[Passage(0, len(text))] for text in texts]
+    assert splitter.split(texts) == [[Span(0, len(text))] for text in texts]
     assert splitter.split([]) == []
 
 
@@ -200,7 +200,7 @@ def test_passages_are_read_whole_behind_the_prompt(
 def test_without_a_limit_nothing_is_split(tiny_encoder: Encoder) -> None:
     spec = replace(tiny_encoder._runtime.spec, max_tokens=None)
     text = "日本語 heron " * 1_000
-    assert PassageSplitter.of(spec).split([text]) == [[Passage(0, len(text))]]
+    assert PassageSplitter.of(spec).split([text]) == [[Span(0, len(text))]]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_texts_of_the_world_are_split_by_a_real_tokenizer(
     splitter = PassageSplitter(tokenizer, 126)
     (passages,) = splitter.split([text])
     check(tokenizer, text, passages, 126)
-    assert np.mean([end - start for start, end in passages]) > 126 / 3
+    assert np.mean([end - start for start, end, _ in passages]) > 126 / 3
 
 
 @pytest.mark.parametrize("room", [126, 254])
