@@ -8,7 +8,8 @@
     │   ├── UnknownId
     │   ├── ModelMismatch
     │   ├── DamagedIndex
-    │   └── NewerFormat
+    │   ├── NewerFormat
+    │   └── OlderFormat
     ├── InputTypeError (also TypeError)      a wrong type
     ├── StorageError (also OSError)          disk full, permission, lock held
     ├── TrainingStopped (also RuntimeError)  the guard ended a run that had gone wrong
@@ -70,6 +71,10 @@ class DamagedIndex(InputError):
 
 class NewerFormat(InputError):
     """A folder was written by a newer version of sbertkit than this one."""
+
+
+class OlderFormat(InputError):
+    """A folder was written in an older format, and has to be upgraded first."""
 
 
 class InputTypeError(SbertkitError, TypeError):

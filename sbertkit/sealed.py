@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sbertkit.errors import InputError, NewerFormat
+from sbertkit.errors import InputError, NewerFormat, OlderFormat
 from sbertkit.files import inside, open_regular
 from sbertkit.schema import Count, Digest, as_record, parse_json
 
@@ -73,6 +73,7 @@ def read_sealed(raw: bytes, kind: type[Record], where: object, *, version: int) 
 
     Raises:
         NewerFormat: A newer sbertkit wrote it.
+        OlderFormat: An older one did.
         InputError: It was changed, or has another content than the record.
     """
     content = parse_json(raw, where)
@@ -88,6 +89,8 @@ def read_sealed(raw: bytes, kind: type[Record], where: object, *, version: int) 
         raise InputError(
             f"{where} does not match its own SHA-256: it was changed after it was written"
         )
+    if type(found) is int and 0 < found < version:
+        raise OlderFormat(f"{where} is of format {found}, this sbertkit reads format {version}")
     if type(found) is not int or found != version:
         raise InputError(f"{where}: expected format {version}, found {found!r:.50}")
     return as_record(fields, kind, where)

@@ -26,6 +26,7 @@ def write_files(folder: Path) -> None:
     _write_jsonl(folder / "articles.jsonl", articles)
     _write_jsonl(folder / "new.jsonl", [{"id": "n1", "text": "a new article"}])
     _write_jsonl(folder / "changed.jsonl", [{"id": "a3", "text": "a changed article"}])
+    _write_notes(folder / "notes", lines)
     _write_nli(folder / "snli_1.0_train.jsonl.gz", lines)
     _write_sts(folder / "stsb.tsv", lines)
     _write_collection(folder / "scifact", lines)
@@ -35,6 +36,16 @@ def write_files(folder: Path) -> None:
     (folder / "bm25.trec").write_text("\n".join(run) + "\n", encoding="utf-8")
     suite = 'title = "Mine"\nsets = ["scifact"]\nmeasures = ["nDCG@10"]\n'
     (folder / "my_suite.toml").write_text(suite, encoding="utf-8")
+
+
+def _write_notes(folder: Path, lines: list[str]) -> None:
+    """A few Markdown files that are longer than the tiny model reads."""
+    folder.mkdir()
+    for number in range(4):
+        own = lines[40 * number : 40 * number + 40]
+        parts = [f"## {own[row]}\n\n{'. '.join(own[row : row + 10])}." for row in range(0, 40, 10)]
+        text = f"# Note {number}\n\n" + "\n\n".join(parts) + "\n"
+        (folder / f"note{number}.md").write_text(text, encoding="utf-8")
 
 
 def _write_jsonl(path: Path, rows: list[dict[str, object]]) -> None:

@@ -26,6 +26,16 @@ def documents(count: int, prefix: str = "d", seed: int = 0) -> list[tuple[str, s
     return [(f"{prefix}{number}", text) for number, text in enumerate(texts)]
 
 
+def mixed_documents(count: int, prefix: str = "d", seed: int = 0) -> list[tuple[str, str]]:
+    """As `documents`, but every third text is several times as long as the tiny model reads."""
+    pairs = documents(count, prefix, seed)
+    further = [text for _, text in documents(20 * count, prefix, seed + 1)]
+    return [
+        (one, text if number % 3 else ". ".join([text, *further[20 * number : 20 * number + 20]]))
+        for number, (one, text) in enumerate(pairs)
+    ]
+
+
 def contents(folder: Path) -> dict[str, str]:
     """Every path under a folder with the hash of its bytes; hidden ones too."""
     return {

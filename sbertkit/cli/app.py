@@ -26,6 +26,7 @@ _COMMANDS = {
     "info": ("index", "Describe the index DIR."),
     "verify": ("index", "Check every file of the index DIR."),
     "repair": ("maintain", "Repair the damaged index DIR from its intact files."),
+    "upgrade": ("maintain", "Bring the index DIR of an older format to the present one."),
     "dump": ("maintain", "Write documents and vectors of the index DIR to a file."),
     "train-nli": ("train", "Train a sentence encoder on natural language inference."),
     "eval": ("evaluate", "Evaluate encoders and indexes."),

@@ -11,12 +11,14 @@ from sbertkit.cli.completion import PATH
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
+    long_options,
     no_progress_option,
     quiet_option,
     read_options,
     resume_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.encoder.long_options import LongOptions
 from sbertkit.errors import InputError
 from sbertkit.formatting import counted
 
@@ -33,6 +35,11 @@ _FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|md|gz)")
 @click.argument("source", metavar="INPUT", type=PATH)
 @click.option("-o", "--output", required=True, metavar="OUT", help="A .npy or .parquet file.")
 @encoder_options
+@long_options(
+    "truncate",
+    "What is done with documents longer than the model's limit; with passages, OUT.parquet has a "
+    "row for each, with its start and end.",
+)
 @read_options
 @resume_option
 @quiet_option
@@ -40,6 +47,7 @@ def encode(
     source: str,
     output: str,
     load_encoder: LoadEncoder,
+    long: LongOptions,
     read: "ReadOptions",
     resume: bool,
     quiet: bool,
@@ -59,7 +67,7 @@ def encode(
     from sbertkit.encoder import encode_corpus
 
     report = encode_corpus(
-        load_encoder, source, output, read=read, progress=not quiet, resume=resume
+        load_encoder, source, output, read=read, long=long, progress=not quiet, resume=resume
     )
     print_line(
         f"{counted(report.rows, 'vector')} in {output} ({report.seconds:.1f} s, "

@@ -11,6 +11,7 @@ from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
     given_options,
+    long_options,
     no_progress_option,
     quiet_option,
     read_options,
@@ -18,6 +19,7 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.formatting import counted
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
 from sbertkit.progress import say
@@ -61,6 +63,11 @@ _LARGE_SHARE = 10
     help="Given vectors: .npy in the order of the documents, or .parquet with columns id and "
     "vector. Only a few texts are encoded, to compare.",
 )
+@long_options(
+    DEFAULT_LONG,
+    "Texts longer than the model's limit: a vector for each passage, of which the best counts; "
+    "truncate them; or the mean of the vectors of their passages.",
+)
 @click.option("--replace", is_flag=True, help="Replace the index of another corpus that is at DIR.")
 @click.option(
     "--update",
@@ -80,6 +87,7 @@ def index(
     clusters: int | None,
     with_encoder: bool | None,
     vectors: str | None,
+    long: LongOptions,
     replace: bool,
     update: bool,
     read: "ReadOptions",
@@ -124,7 +132,8 @@ def index(
         with_encoder=with_encoder,
         resume=resume,
         progress=not quiet,
-        options=BuildOptions(clusters, vectors),
+        long=long.mode,
+        options=BuildOptions(clusters, vectors, overlap=long.overlap),
     ) as built:
         facts = built.info()
     rest = facts.bytes - facts.encoder_bytes
@@ -133,8 +142,9 @@ def index(
         size += f", and its encoder, {decimal(facts.encoder_bytes)}"
     if with_encoder is None and facts.encoder_bytes > _LARGE_SHARE * rest:
         size += ": --without-encoder leaves it out"
+    passages = f", {facts.vectors:,} passages" if facts.vectors > facts.documents else ""
     print_line(
-        f"{counted(facts.documents, 'document')} in {path} "
+        f"{counted(facts.documents, 'document')}{passages} in {path} "
         f"({facts.kind}, {facts.dim} dimensions, {size})"
     )
 
@@ -148,10 +158,11 @@ def _update(
     from sbertkit.retrieval.opening import check_encoder, load_encoder
 
     given = given_options(click.get_current_context())
-    fixed = sorted(given & {"kind", "recall", "clusters", "with_encoder"})
+    fixed = sorted(given & {"kind", "recall", "clusters", "with_encoder", "mode", "overlap"})
     if fixed:
+        option = "long" if fixed[0] == "mode" else fixed[0].replace("_", "-")
         raise click.UsageError(
-            f"--update keeps what the index was built with: leave --{fixed[0]} out, or rebuild it "
+            f"--update keeps what the index was built with: leave --{option} out, or rebuild it "
             "without --update"
         )
     named = given & {"model", "pooling", "max_tokens", "precision", "backend", "device"}
@@ -196,6 +207,8 @@ def info(directory: str, output_format: str) -> None:
             "recall": "requested recall",
             "deleted": "deleted, not compacted",
             "encoder_bytes": "bytes of the bundled encoder",
+            "long": "long texts",
+            "vectors": "vectors, of passages",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
 

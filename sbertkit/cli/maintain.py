@@ -1,16 +1,18 @@
-"""``compact``, ``repair`` and ``dump``."""
+"""``compact``, ``repair``, ``upgrade`` and ``dump``."""
 
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import (
     device_option,
+    long_options,
     no_progress_option,
     quiet_option,
     trust_option,
     wait_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.formatting import counted
 
 
@@ -95,6 +97,55 @@ def repair(
         print_line(f"{counted(left, 'document')} left in {directory}")
     if not done:
         print_line("nothing to repair")
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=INDEX)
+@click.option(
+    "--model", metavar="MODEL", type=MODEL, help="Where the model is now, if it was moved."
+)
+@long_options(
+    DEFAULT_LONG,
+    "passages encodes the passages of texts that were truncated, truncate leaves all as it is; for "
+    "mean, build the index again.",
+)
+@device_option
+@trust_option
+@wait_option
+@quiet_option
+def upgrade(
+    directory: str,
+    model: str | None,
+    long: LongOptions,
+    device: str,
+    trust_remote_code: bool,
+    quiet: bool,
+) -> None:
+    """Bring the index DIR of an older format to the present one.
+
+    Only the texts that were truncated are encoded again, as passages. It also gives passages to an
+    index that was built with --long truncate.
+
+    \b
+    Example:
+      sbertkit upgrade indexes/articles
+      sbertkit upgrade indexes/articles --long truncate
+    """
+    from sbertkit.retrieval import index_info, upgrade_index
+
+    changes = upgrade_index(
+        directory,
+        long,
+        model=model,
+        device=device,
+        trust_remote_code=trust_remote_code,
+        progress=not quiet,
+    )
+    facts = index_info(directory)
+    print_line(
+        f"{counted(facts.documents, 'document')}, {counted(facts.vectors, 'vector')} in "
+        f"{directory}: {counted(changes.encoded, 'text')} encoded"
+    )
 
 
 @click.command()

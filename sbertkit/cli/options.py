@@ -13,6 +13,7 @@ from sbertkit.cli.settings import Names
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
+from sbertkit.encoder.long_options import LONG_CHOICES, LongOptions
 from sbertkit.encoder.pooling import POOLINGS
 
 if TYPE_CHECKING:
@@ -155,6 +156,48 @@ _READ_OPTIONS = (
         help="A longer line, row or text file is a bad line.",
     ),
 )
+
+
+_OVERLAP_OPTION = click.option(
+    "--overlap",
+    type=click.IntRange(min=0),
+    metavar="TOKENS",
+    default=0,
+    show_default=True,
+    help="Of the passage before that a passage begins with.",
+)
+
+
+def long_options(default: str, help_text: str) -> Callable[[Command], Command]:
+    """Adds what is done with long texts; the command gets `long`.
+
+    Args:
+        default: The default of ``--long``.
+        help_text: What each choice does there.
+    """
+    choice = click.option(
+        "--long",
+        "mode",
+        type=click.Choice(tuple(LONG_CHOICES)),
+        default=default,
+        show_default=True,
+        help=help_text,
+    )
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_long(*, mode: str, overlap: int, **others: Any) -> Any:
+            from sbertkit.errors import InputError
+
+            try:
+                long = LongOptions(mode, overlap)
+            except InputError as error:
+                raise click.UsageError(error.in_shell) from error
+            return command(long=long, **others)
+
+        return _with_options(with_long, (choice, _OVERLAP_OPTION))  # type: ignore[return-value]
+
+    return add
 
 
 def given_options(context: click.Context) -> set[str]:

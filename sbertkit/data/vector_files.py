@@ -13,7 +13,13 @@ import numpy as np
 from sbertkit.arguments import output_file
 from sbertkit.arrays import Vectors
 from sbertkit.data.chunk_log import Chunk, ChunkLog, check_output
-from sbertkit.data.vector_parquet import VectorOrigin, VectorParquetWriter, vector_rows
+from sbertkit.data.vector_parquet import (
+    Bounds,
+    VectorOrigin,
+    VectorParquetWriter,
+    VectorRows,
+    vector_rows,
+)
 from sbertkit.errors import InputError
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.storage import (
@@ -101,9 +107,17 @@ class VectorWriter:
 
     Attributes:
         log: The chunks that are on the disk.
+        made: The encoder of the vectors, which a Parquet file names.
     """
 
-    def __init__(self, chunks: "_NpyChunks | _ParquetChunks", log: ChunkLog, path: Path) -> None:
+    def __init__(
+        self,
+        chunks: "_NpyChunks | _ParquetChunks",
+        log: ChunkLog,
+        path: Path,
+        made: VectorOrigin,
+    ) -> None:
+        self.made = made
         self.log = log
         self._parts = chunks
         self._path = path
@@ -114,10 +128,15 @@ class VectorWriter:
         texts: Sequence[str],
         vectors: Vectors,
         note: Mapping[str, Any] | None = None,
+        bounds: Sequence[Bounds] | None = None,
     ) -> None:
-        """Adds a chunk: ids and texts (n), vectors (n, dim) float32, a note for the log."""
+        """Adds a chunk: ids and texts (n), vectors (n, dim) float32, a note for the log.
+
+        Start and end of passages (n) are their `bounds`.
+        """
+        rows = VectorRows(ids, texts, vectors, bounds)
         with storage_errors(self._path):  # which name the file that the caller wants
-            output = self._parts.append(ids, texts, vectors)
+            output = self._parts.append(rows)
             self.log.add(list(zip(ids, texts, strict=True)), output, note or {})
 
 
@@ -140,6 +159,7 @@ def open_vector_writer(
     *,
     job: Mapping[str, Any] | None = None,
     made: VectorOrigin = VectorOrigin(),  # noqa: B008  # frozen
+    passages: bool = False,
     resume: bool = False,
 ) -> Iterator[VectorWriter]:
     """A writer of the format that the suffix names; the file appears when the block succeeds.
@@ -150,7 +170,8 @@ def open_vector_writer(
         path: A name that ends in ``.npy`` or ``.parquet``.
         dim: Size of a vector.
         job: What decides the vectors besides the texts; see `ChunkLog`.
-        made: Their encoder, which a Parquet file names.
+        made: See `VectorWriter`.
+        passages: Whether the rows are passages, whose bounds a Parquet file keeps.
         resume: Continue the output of such a process, and keep that of this one if the block
             fails.
 
@@ -168,11 +189,12 @@ def open_vector_writer(
     ):
         log = ChunkLog(folder / "chunks.jsonl", {"dim": dim, **(job or {})})
         try:
-            chunks = _FORMATS[target.suffix.lower()](folder, dim, log, made)
+            chunks = _FORMATS[target.suffix.lower()](folder, dim, log, passages=passages)
             try:
                 with caller_errors():
-                    yield VectorWriter(chunks, log, target)
-                finished = chunks.finish()
+                    writer = VectorWriter(chunks, log, target, made)
+                    yield writer
+                finished = chunks.finish(writer.made)
             finally:
                 chunks.close()
         finally:
@@ -197,20 +219,20 @@ def _emptied(folder: Path, *, resume: bool) -> Iterator[None]:
 class _NpyChunks:
     """One file that grows; ids and texts have no place in this format."""
 
-    def __init__(self, folder: Path, dim: int, log: ChunkLog, made: VectorOrigin) -> None:
-        del made
+    def __init__(self, folder: Path, dim: int, log: ChunkLog, *, passages: bool) -> None:
+        del passages
         self._path = folder / "vectors.npy"
         self._writer = NpyWriter(self._path, dim, log.chunks)
 
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
+    def append(self, rows: VectorRows) -> str:
         """Puts a chunk on the disk; gives the SHA-256 of what was written."""
-        del ids, texts
-        output = self._writer.append(vectors)
+        output = self._writer.append(rows.vectors)
         self._writer.sync()
         return output
 
-    def finish(self) -> Path:
+    def finish(self, made: VectorOrigin) -> Path:
         """The file of all chunks."""
+        del made
         self._writer.finish()
         return self._path
 
@@ -220,12 +242,12 @@ class _NpyChunks:
 
 
 class _ParquetChunks:
-    """A file for each chunk, columns ``id``, ``text`` and ``vector`` (a list of fixed size)."""
+    """A file for each chunk, with the columns that the whole file has."""
 
-    def __init__(self, folder: Path, dim: int, log: ChunkLog, made: VectorOrigin) -> None:
+    def __init__(self, folder: Path, dim: int, log: ChunkLog, *, passages: bool) -> None:
+        self._passages = passages
         self._folder = folder
         self._dim = dim
-        self._made = made
         self._next = count(len(log.chunks))
         for number, chunk in enumerate(log.chunks):
             path = self._chunk(number)
@@ -233,22 +255,24 @@ class _ParquetChunks:
                 raise InputError(f"{path} is missing; start again without resume")
             check_output(chunk, sha256_file(path), path)
 
-    def append(self, ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> str:
+    def append(self, rows: VectorRows) -> str:
         """Puts a chunk on the disk; gives the SHA-256 of what was written."""
         path = self._chunk(next(self._next))
-        with VectorParquetWriter(path, self._dim, self._made) as writer:
-            writer.write(ids, texts, vectors)
+        with VectorParquetWriter(
+            path, self._dim, VectorOrigin(), passages=self._passages
+        ) as writer:
+            writer.write_rows(rows)
         sync_file(path)
         return sha256_file(path)
 
-    def finish(self) -> Path:
+    def finish(self, made: VectorOrigin) -> Path:
         """The file of all chunks."""
         path = self._folder / "vectors.parquet"
-        with VectorParquetWriter(path, self._dim, self._made) as writer:
+        with VectorParquetWriter(path, self._dim, made, passages=self._passages) as writer:
             for number in range(next(self._next)):
                 with self._chunk(number).open("rb") as chunk:
                     for rows in vector_rows(chunk):
-                        writer.write(*rows)
+                        writer.write_rows(rows)
         sync_file(path)
         return path
 

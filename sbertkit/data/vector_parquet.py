@@ -1,8 +1,9 @@
 """Parquet files of documents with vectors, which sbertkit writes and recognizes.
 
-Columns are ``id``, ``text``, ``vector`` (a list of fixed size) and, in the dump of an index,
-``metadata`` (JSON). The mark in the schema names the encoder; a digest of all rows, which no other
-program updates, shows whether the vectors still belong to the texts beside them.
+Columns are ``id``, ``text``, ``vector`` (a list of fixed size), in the dump of an index
+``metadata`` (JSON), and for passages ``start`` and ``end`` in the text of the document. The mark in
+the schema names the encoder; a digest of all rows, which no other program updates, shows whether
+the vectors still belong to the texts beside them.
 """
 
 import hashlib
@@ -28,6 +29,9 @@ _MARK = b"sbertkit"
 _DIGEST = b"sbertkit-rows"
 _FORMAT = 1
 
+WHOLE = "whole"
+"""Where every text has one vector, of all its tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class VectorOrigin:
@@ -36,20 +40,27 @@ class VectorOrigin:
     Attributes:
         fingerprint: Its fingerprint; empty for one that is not known.
         precision: In which it computed.
+        long: What was done with texts longer than its limit; `WHOLE` if there were none.
         format: Of the file.
     """
 
     fingerprint: str = ""
     precision: str = ""
+    long: str = ""
     format: int = _FORMAT
 
 
-class VectorRows(NamedTuple):
-    """Ids and texts (n), and vectors (n, dim)."""
+Bounds = tuple[int, int]
+"""Start and end of a passage in its document's text."""
 
-    ids: list[str]
-    texts: list[str]
+
+class VectorRows(NamedTuple):
+    """Ids and texts (n), vectors (n, dim), and the bounds of passages (n), if they are passages."""
+
+    ids: Sequence[str]
+    texts: Sequence[str]
     vectors: "Vectors"
+    bounds: Sequence[Bounds] | None = None
 
 
 class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
@@ -60,15 +71,25 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         dim: Size of a vector.
         made: The encoder.
         metadata: Whether the rows have further fields.
+        passages: Whether the rows are passages.
     """
 
-    def __init__(self, path: Path, dim: int, made: VectorOrigin, *, metadata: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        dim: int,
+        made: VectorOrigin,
+        *,
+        metadata: bool = False,
+        passages: bool = False,
+    ) -> None:
         import pyarrow
         import pyarrow.parquet
 
         self._pyarrow: Any = pyarrow
         columns = [("id", pyarrow.string()), ("text", pyarrow.string())]
         columns += [("metadata", pyarrow.string())] if metadata else []
+        columns += [("start", pyarrow.int64()), ("end", pyarrow.int64())] if passages else []
         columns += [("vector", pyarrow.list_(pyarrow.float32(), dim))]
         mark = {_MARK: json.dumps(asdict(made)).encode()}
         self._schema = pyarrow.schema(columns, metadata=mark)
@@ -76,15 +97,13 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         self._file = path.open("wb")  # pyarrow opens no path that is not valid Unicode
         self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
 
-    def write(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        vectors: "Vectors",
-        metadata: Sequence[Mapping[str, Any]] | None = None,
+    def write_rows(
+        self, rows: VectorRows, metadata: Sequence[Mapping[str, Any]] | None = None
     ) -> None:
-        """Adds rows: ids and texts (n), vectors (n, dim) float32, further fields (n)."""
+        """Adds rows, with their further fields (n)."""
         import numpy as np
+
+        ids, texts, vectors, bounds = rows
 
         pyarrow = self._pyarrow
         flat = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -92,6 +111,8 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         if metadata is not None:
             rendered = [json.dumps(dict(one), ensure_ascii=False) for one in metadata]
             columns.append(pyarrow.array(rendered, pyarrow.string()))
+        if bounds is not None:
+            columns += [pyarrow.array(side, pyarrow.int64()) for side in zip(*bounds, strict=True)]
         values = pyarrow.array(flat.reshape(-1))
         columns.append(pyarrow.FixedSizeListArray.from_arrays(values, flat.shape[1]))
         self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
@@ -147,7 +168,7 @@ def stored_vectors(path: str) -> VectorOrigin | None:
             return None
         digest = _RowDigest()
         for rows in _rows(file):
-            digest.add(*rows)
+            digest.add(rows.ids, rows.texts, rows.vectors)
         if (file.metadata.metadata or {}).get(_DIGEST) != digest.hexdigest().encode():
             return None
         try:
@@ -162,10 +183,15 @@ def vector_rows(stream: BinaryIO) -> Iterator[VectorRows]:
 
 
 def _rows(file: Any) -> Iterator[VectorRows]:
-    for batch in parquet_batches(file, ["id", "text", "vector"]):
+    names = file.schema_arrow.names
+    sides = [name for name in ("start", "end") if has_vectors(file) and name in names]
+    for batch in parquet_batches(file, ["id", "text", *sides, "vector"]):
         flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
         ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
-        yield VectorRows(ids, texts, flat.reshape(len(ids), -1))
+        bounds = None
+        if len(sides) > 1:
+            bounds = list(zip(*(batch.column(name).to_pylist() for name in sides), strict=True))
+        yield VectorRows(ids, texts, flat.reshape(len(ids), -1), bounds)
 
 
 class _RowDigest:

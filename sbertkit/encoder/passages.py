@@ -235,7 +235,8 @@ class _Division:
             first, last = piece
             end = int(starts[last])
             if not is_blank(self.text[starts[first] : end]):
-                start = int(starts[self._with_overlap(piece, before)])
+                begin = self._with_overlap(piece, before)
+                start = int(starts[begin])
                 part = self.text[start:end]
                 span = Span(end - len(part.lstrip()), start + len(part.rstrip()), last - begin)
                 yield piece, span

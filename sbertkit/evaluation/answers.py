@@ -3,17 +3,20 @@
 import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadReport, read_corpus
 from sbertkit.data.retrieval import Collection, Qrels, Run, checked_run, read_run
 from sbertkit.data.text import printable
-from sbertkit.encoder.protocols import EncoderLike
-from sbertkit.errors import InputError, UnknownId
+from sbertkit.encoder.divided_texts import TextDivider
+from sbertkit.encoder.long_options import LongOptions
+from sbertkit.encoder.protocols import DividingEncoder, EncoderLike, RunLike
+from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.evaluation.self_matches import other_texts
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.evaluation.top_k import TopK
@@ -126,12 +129,12 @@ def document_text(index: SearchIndex, document: str) -> str | None:
 
 
 def from_encoder(
-    encoder: EncoderLike, collection: Collection, k: int, *, progress: bool
+    encoder: EncoderLike, collection: Collection, k: int, long: LongOptions, *, progress: bool
 ) -> Answers:
     """The `k` best documents for each query by exact search; the corpus is never in memory.
 
     Raises:
-        InputError: A duplicate id in the corpus.
+        InputError: A duplicate id in the corpus, or an overlap that does not suit the encoder.
     """
     texts = list(collection.queries.values())
     queries = encoder.encode_with_report(texts, kind="query")
@@ -150,14 +153,37 @@ def from_encoder(
             yield document.text
 
     encoding = encoder.start_run(kind="document")
-    for vectors in encoding.vectors(documents(), progress=progress):
-        ids = [waiting.popleft() for _ in range(len(vectors))]
-        best.add(ids, unit_rows(vectors).astype(np.float32))
+    for vectors, each in _encoded(encoder, encoding, documents(), long, progress=progress):
+        ids = [waiting.popleft() for _ in each]
+        best.add(ids, unit_rows(vectors).astype(np.float32), each)
     for line in report.warnings():
         logger.warning(line)
     run = dict(zip(collection.queries, best.hits(), strict=True))
     counts = TextCounts.of(queries.report, encoding.report())
     return _answers(run, collection, missing, same_ids, counts)
+
+
+def _encoded(
+    encoder: EncoderLike,
+    encoding: RunLike,
+    texts: Iterator[str],
+    long: LongOptions,
+    *,
+    progress: bool,
+) -> Iterator[tuple[Vectors, Sequence[int]]]:
+    """Vectors (n, dim) of texts in order, chunk by chunk, and how many each text has."""
+    if long.mode == "truncate":
+        for vectors in encoding.vectors(texts, progress=progress):
+            yield vectors, [1] * len(vectors)
+        return
+    if not isinstance(encoder, DividingEncoder):
+        raise InputTypeError(
+            f"a {type(encoder).__name__} has no limit by which to divide long texts: leave long "
+            "(--long) out"
+        )
+    divider = TextDivider(encoder.spec, long.overlap)
+    passages = encoding.vectors(divider.passages(texts), progress=progress)
+    yield from divider.vectors(passages, mean=long.mode == "mean")
 
 
 def _documents(folder: Path, report: ReadReport) -> Iterator[Document]:

@@ -149,7 +149,7 @@ def evaluate_index(
         latency=found.latency,
         exact_latency=best.latency,
         bytes_per_vector={
-            part: round(sizes.get(name, 0) / len(index), 1)
+            part: round(sizes.get(name, 0) / index.info().vectors, 1)
             for part, name in (("vectors", "vectors.npy"), ("index", "index.faiss"))
         },
         measures=None

@@ -22,6 +22,7 @@ from sbertkit.data.retrieval import (
 )
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
+from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.answers import Answers, check_run, from_encoder, from_index, from_run
@@ -118,6 +119,7 @@ def evaluate_retrieval(
     exclude_self: bool | None = None,
     measures: Sequence[str] = DEFAULT_MEASURES,
     depth: int = DEPTH,
+    long: LongOptions = TRUNCATE,
     progress: bool = False,
 ) -> RetrievalResult:
     """The measures of an encoder with exact search, of a built index, or of a run.
@@ -136,6 +138,8 @@ def evaluate_retrieval(
             the document is not judged relevant. Elsewhere ids are equal by chance.
         measures: Measures by ir-measures' names.
         depth: Number of documents retrieved per query, excluded ones not counted.
+        long: What an encoder does with documents longer than its limit; with ``passages`` the best
+            passage of a document counts. By default they are truncated, as for published results.
         progress: Show progress on standard error.
 
     Raises:
@@ -156,7 +160,7 @@ def evaluate_retrieval(
     elif isinstance(system, SearchIndex):
         answers = from_index(system, collection, fetched)
     elif hasattr(system, "start_run"):
-        answers = from_encoder(system, collection, fetched, progress=progress)
+        answers = from_encoder(system, collection, fetched, long, progress=progress)
     else:
         raise InputTypeError(
             f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 
+Int64 = npt.NDArray[np.int64]
+
 _SCORES_PER_CHUNK = 1 << 22
 """About 16 MB."""
 _MIN_CHUNK = 256
@@ -29,16 +31,31 @@ class TopK:
         self._rows = np.empty((len(queries), 0), np.int64)
         self._ids: list[str] = []
 
-    def add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Scores documents by their unit vectors, (n, dim)."""
-        size = max(_MIN_CHUNK, _SCORES_PER_CHUNK // max(1, len(self._queries)))
-        for start in range(0, len(ids), size):
-            self._add_chunk(ids[start : start + size], vectors[start : start + size])
+    def add(
+        self, ids: Sequence[str], vectors: Vectors, counts: Sequence[int] | None = None
+    ) -> None:
+        """Scores documents by their unit vectors, (n, dim).
 
-    def _add_chunk(self, ids: Sequence[str], vectors: Vectors) -> None:
+        Args:
+            ids: Their ids.
+            vectors: Their vectors, in order.
+            counts: How many vectors each has, of which the best one counts; by default one.
+        """
+        ends = np.cumsum(np.ones(len(ids), np.int64) if counts is None else counts)
+        size = max(_MIN_CHUNK, _SCORES_PER_CHUNK // max(1, len(self._queries)))
+        first = row = 0
+        while first < len(ids):
+            last = max(first + 1, int(np.searchsorted(ends, row + size, side="right")))
+            starts = np.r_[row, ends[first : last - 1]] - row
+            self._add_chunk(ids[first:last], vectors[row : ends[last - 1]], starts)
+            first, row = last, int(ends[last - 1])
+
+    def _add_chunk(self, ids: Sequence[str], vectors: Vectors, starts: Int64) -> None:
         first = len(self._ids)
         self._ids.extend(ids)
         scores = self._queries @ vectors.T
+        if len(starts) < len(vectors):
+            scores = np.maximum.reduceat(scores, starts, axis=1)
         rows = np.broadcast_to(np.arange(first, len(self._ids)), scores.shape)
         scores = np.concatenate([self._scores, scores], axis=1)
         rows = np.concatenate([self._rows, rows], axis=1)

@@ -14,6 +14,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoded, Encoder, EncodeReport
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeStats
+from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.errors import InputError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.progress import track
@@ -47,6 +48,11 @@ class CachedEncoder:
         self._encoder = encoder
         name = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
         self._folder = folder / name
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """See `Encoder.spec`."""
+        return self._encoder.spec
 
     def encode_with_report(self, texts: Sequence[str], *, kind: Kind = "document") -> Encoded:
         """Vectors (n, dim) of the texts, and the report on them."""

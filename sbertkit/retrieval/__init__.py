@@ -6,14 +6,16 @@ from sbertkit.retrieval.default_path import default_index_path
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.inspection import index_info, verify_index
 from sbertkit.retrieval.repair import repair_index
-from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem, Repair
+from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Passage, Problem, Repair
 from sbertkit.retrieval.search_index import SearchIndex
+from sbertkit.retrieval.upgrade import upgrade_index
 
 __all__ = [
     "BuildOptions",
     "Changes",
     "Hit",
     "IndexInfo",
+    "Passage",
     "Problem",
     "Repair",
     "SearchIndex",
@@ -24,5 +26,6 @@ __all__ = [
     "dump_index",
     "index_info",
     "repair_index",
+    "upgrade_index",
     "verify_index",
 ]

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from sbertkit.data import ReadOptions
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index.kinds import check_kind, choose_kind
 from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
+from sbertkit.retrieval.encoded_vectors import EncodedVectors
 from sbertkit.retrieval.imported_vectors import (
     Importable,
     ImportedVectors,
@@ -20,7 +22,7 @@ from sbertkit.retrieval.imported_vectors import (
     without_vectors,
 )
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest
-from sbertkit.retrieval.segment_writer import EncodedVectors, VectorSource, write_segment
+from sbertkit.retrieval.segment_writer import VectorSource, write_segment
 from sbertkit.retrieval.workspace import Workspace, check_target, index_lock, new_generation
 from sbertkit.storage import caller_errors, made_parents, storage_errors
 
@@ -35,11 +37,13 @@ class BuildOptions:
             compare: an array (n, dim) or a ``.npy`` file with a row for each document in order, or
             a Parquet file with columns ``id`` and ``vector``.
         timeout: Seconds to wait for another process that writes there; ``None``: not at all.
+        overlap: Tokens of the passage before that a passage begins with, for ``long`` passages.
     """
 
     clusters: int | None = None
     vectors: Importable | None = None
     timeout: float | None = None
+    overlap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class IndexBuild:
     with_encoder: bool | None = None
     resume: bool = False
     progress: bool = False
+    long: str = DEFAULT_LONG
     options: BuildOptions = BuildOptions()  # frozen
 
     def __post_init__(self) -> None:
@@ -66,6 +71,7 @@ class IndexBuild:
             raise InputTypeError(f"recall must be a number, not {self.recall!r}")
         if not 0 < self.recall <= 1:
             raise InputError(f"recall must be above 0 and at most 1, not {self.recall}")
+        self._long  # noqa: B018  # checked
         if self.resume and self.options.vectors is not None:
             raise InputError("with given vectors nothing is encoded: leave resume out")
 
@@ -106,7 +112,7 @@ class IndexBuild:
         count = reader.stage(folder / DOCUMENTS_FILE, documents, progress=self.progress)
         if count == 0:
             raise reader.empty_corpus_error()
-        kind = choose_kind(self.kind, count, clusters)
+        choose_kind(self.kind, count, clusters)  # refused before the encoder is loaded
         with caller_errors():
             encoder = load()
         exported = None
@@ -115,29 +121,40 @@ class IndexBuild:
             exported = bundle_encoder(encoder, workspace.root, folder.name, required=required)
         elif encoder.device == "cpu":
             fill_cache(encoder)
-        vectors = self._vectors(reader, encoder)
+        entry = _describe_encoder(encoder, path)
+        segment = write_segment(
+            workspace.root,
+            folder,
+            self._vectors(reader, encoder, entry),
+            lambda count: choose_kind(self.kind, count, clusters),
+        )
         manifest = Manifest(
             generation=workspace.generation,
-            encoder=_describe_encoder(encoder, path),
+            encoder=entry,
             corpus=reader.path,
-            kind=self.kind if clusters is None else kind.name,
+            kind=self.kind if clusters is None else segment.kind,
             recall=float(self.recall),
-            segments=(write_segment(workspace.root, folder, vectors, kind),),
+            segments=(segment,),
             exported=exported,
             tombstones=None,
             clusters=clusters,
             columns=reader.columns,
+            long=self._long,
         )
         return encoder, manifest
 
-    def _vectors(self, reader: CorpusReader, encoder: Encoder) -> VectorSource:
+    @property
+    def _long(self) -> LongOptions:
+        return LongOptions(self.long, self.options.overlap)
+
+    def _vectors(self, reader: CorpusReader, encoder: Encoder, entry: EncoderEntry) -> VectorSource:
         """Where the vectors come from: as given, from the corpus itself, or from the encoder."""
         given = self.options.vectors
         if given is None and not self.resume:
-            given = own_vectors(reader, encoder.fingerprint, encoder.precision)
+            given = own_vectors(reader, entry, self._long)
         if given is None:
-            return EncodedVectors(encoder, logged=True, progress=self.progress)
-        return ImportedVectors(given, encoder.dim, encoder, reader.blank_rows)
+            return EncodedVectors(encoder, self._long, logged=True, progress=self.progress)
+        return ImportedVectors(given, encoder.dim, encoder, reader.blank_rows, self._long)
 
 
 def _describe_encoder(encoder: Encoder, path: Path) -> EncoderEntry:

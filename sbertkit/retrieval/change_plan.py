@@ -1,6 +1,5 @@
 """What the documents of a corpus change in an index: counted first, so that all or none is done."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -11,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from sbertkit.data import Document, SourcedDocument
+from sbertkit.encoder.passage_table import passage_text
 from sbertkit.errors import InputError
 from sbertkit.formatting import counted
 from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow, rendered
+from sbertkit.retrieval.encoded_vectors import Origin, digest
 from sbertkit.retrieval.results import Changes
-from sbertkit.retrieval.segment_writer import Origin
 from sbertkit.retrieval.view import View
 
 _DOCUMENTS_PER_CHUNK = 1_000
@@ -30,8 +30,9 @@ class ChangePlan:
     """What the documents of a corpus change in a view.
 
     Attributes:
-        masks: Which rows of each segment remain.
-        origins: Where the vector of each new row is stored already, if it is.
+        masks: Which documents of each segment remain.
+        origins: The segment, and the number there, of a stored document with the text of each new
+            one, if there is one.
         unchanged: Documents that are left unchanged.
     """
 
@@ -83,18 +84,33 @@ class ChangePlan:
             mask[missing] = False
 
     def reuse_vectors(self, staged: Path) -> None:
-        """Finds the texts of new rows among the removed ones, such as moved lines."""
-        removed: dict[bytes, Origin] = {}
-        for place, (segment, mask) in enumerate(zip(self._view.segments, self.masks, strict=True)):
-            rows = np.flatnonzero(segment.mask() & ~mask).tolist()
-            for row, text in segment.documents.texts_at(rows):
-                removed[_digest(text)] = (place, row)
+        """Finds the texts of new documents among the removed ones, such as moved lines."""
+        removed = {
+            digest(text): Origin(place, number) for place, number, text in self._removed_texts()
+        }
         if not removed:
             return
         with closing(DocumentStore(staged)) as store:
             for number, text in enumerate(store.texts()):
                 if self.origins[number] is None:
-                    self.origins[number] = removed.get(_digest(text))
+                    self.origins[number] = removed.get(digest(text))
+
+    def removed_passages(self) -> dict[bytes, Origin]:
+        """The segment and row of the vectors of removed passages, by the digest of their text."""
+        removed = {}
+        for place, number, text in self._removed_texts():
+            passages = self._view.segments[place].passages
+            for row in passages.rows_of(np.array([number])).tolist():
+                part = passage_text(text, passages.bounds_of(row))
+                removed[digest(part)] = Origin(place, row)
+        return removed
+
+    def _removed_texts(self) -> Iterator[tuple[int, int, str]]:
+        """Segment, number and text of each document that is removed or replaced."""
+        for place, (segment, mask) in enumerate(zip(self._view.segments, self.masks, strict=True)):
+            numbers = np.flatnonzero(segment.mask() & ~mask).tolist()
+            for number, text in segment.documents.texts_at(numbers):
+                yield place, number, text
 
     def count_by_text(self, staged: Path) -> None:
         """Counts documents by text and metadata, as their ids are the numbers of lines.
@@ -104,9 +120,9 @@ class ChangePlan:
         removed: Counter[bytes] = Counter()
         for segment, mask in zip(self._view.segments, self.masks, strict=True):
             gone = segment.documents.documents(segment.mask() & ~mask)
-            removed.update(_digest(_content(sourced.document)) for sourced in gone)
+            removed.update(digest(_content(sourced.document)) for sourced in gone)
         with closing(DocumentStore(staged)) as store:
-            new = Counter(_digest(_content(sourced.document)) for sourced in store.documents())
+            new = Counter(digest(_content(sourced.document)) for sourced in store.documents())
         self._moved = (removed & new).total()
         added, deleted = (new - removed).total(), (removed - new).total()
         self._changed = min(added, deleted)
@@ -139,15 +155,15 @@ class ChangePlan:
         paths = (self._view.manifest.corpus, self._reader.path)
         return len({path and Path(path).resolve() for path in paths}) > 1
 
-    def changes(self, *, encoded: bool) -> Changes:
-        """The counts, and whether the missing vectors are encoded."""
+    def changes(self, encoded: int = 0) -> Changes:
+        """The counts, with that of the texts that were encoded."""
         return Changes(
             added=self._added,
             changed=self._changed,
             deleted=self._deleted,
             unchanged=self.unchanged,
             moved=self._moved,
-            encoded=self.origins.count(None) if encoded else 0,
+            encoded=encoded,
             documents=len(self._view) + self._added - self._deleted,
         )
 
@@ -176,7 +192,7 @@ class ChangePlan:
             return False
         self._changed += 1
         self.masks[place][stored.row] = False
-        self.origins.append((place, stored.row) if same_text else None)
+        self.origins.append(Origin(place, stored.row) if same_text else None)
         return True
 
     def _has_metadata(self, document: Document, place: int, stored: StoredRow) -> bool:
@@ -193,7 +209,3 @@ def _sorted_keys(document: Document) -> str:
 
 def _content(document: Document) -> str:
     return f"{document.text}\0{_sorted_keys(document)}"
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

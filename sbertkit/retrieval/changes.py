@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +17,13 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.retrieval.change_plan import ChangePlan
 from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
+from sbertkit.retrieval.encoded_vectors import Encoded, EncodedVectors, encode_new, import_new
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
-from sbertkit.retrieval.segment_writer import (
-    EncodedVectors,
-    NewDocuments,
-    VectorSource,
-    merge_segments,
-)
+from sbertkit.retrieval.segment_writer import NewDocuments, merge_segments
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
@@ -55,8 +51,8 @@ def change_documents(
 ) -> Changes:
     """Takes the documents of a corpus into an index, in one commit.
 
-    A document whose text and metadata are the stored ones is left unchanged. A text is encoded only
-    if the index has it neither under the same id nor under an id that is removed.
+    A document whose text and metadata are the stored ones is left unchanged. A text, or a passage
+    of a long one, is encoded only if no document has it that is unchanged, replaced or removed.
 
     Args:
         path: The index folder.
@@ -76,7 +72,6 @@ def change_documents(
     """
     with _changing(path, known) as (view, workspace):
         reader = CorpusReader(corpus, read or ReadOptions(), view.manifest.columns)
-        root, entry = workspace.root, view.manifest.encoder
         staged = workspace.new_segment() / _STAGED_FILE
         plan = ChangePlan(view, mode, reader)
         count = reader.stage(staged, plan.new_documents(), progress=progress)
@@ -89,29 +84,38 @@ def change_documents(
         if None in plan.origins:
             plan.reuse_vectors(staged)
         if mode == "update":
-            plan.check_same_corpus(root)
+            plan.check_same_corpus(workspace.root)
             if reader.numbered:
                 plan.count_by_text(staged)
-        own = (
-            own_vectors(reader, entry.fingerprint, entry.precision)
-            if None in plan.origins
-            else None
-        )
-        changes = plan.changes(encoded=own is None)
+        changes = plan.changes()
+        if not changes:
+            return changes
 
-        def source(rows: Collection[int]) -> VectorSource:
-            if own is not None:
-                return ImportedVectors(own, entry.dim)
+        def source() -> EncodedVectors:
             with caller_errors():
                 loaded = encoder(view)
-            _check(root, view, loaded)
-            return EncodedVectors(loaded, rows, progress=progress)
+            _check(workspace.root, view, loaded)
+            return EncodedVectors(loaded, view.manifest.long, progress=progress)
 
-        if changes:
-            origins = plan.origins if own is None else [None] * count
-            new = NewDocuments(staged, origins, source) if count else None
-            _commit(workspace, view, plan.masks, new, reader.columns)
-        return changes
+        new, encoded = _with_vectors(staged, plan, reader, view, source) if count else (None, 0)
+        _commit(workspace, view, plan.masks, new, reader.columns)
+        return plan.changes(encoded)
+
+
+def _with_vectors(
+    staged: Path,
+    plan: ChangePlan,
+    reader: CorpusReader,
+    view: View,
+    source: Callable[[], EncodedVectors],
+) -> Encoded:
+    """Staged documents with their vectors: stored ones, those of the corpus, or encoded ones."""
+    entry = view.manifest.encoder
+    if None in plan.origins:
+        own = own_vectors(reader, entry, view.manifest.long)
+        if own is not None:
+            return Encoded(import_new(ImportedVectors(own, entry.dim), staged, view), 0)
+    return encode_new(source, staged, plan.origins, view, plan.removed_passages)
 
 
 def delete_documents(
@@ -225,10 +229,10 @@ def _commit(
     ]
     start = len(remaining)
     if new is not None:
-        start = tail_to_merge([segment.count for segment in remaining], len(new.origins))
+        start = tail_to_merge([segment.row_count for segment in remaining], len(new.origins))
     kept: list[tuple[SegmentEntry, Segment | None]] = []
     for segment in remaining[:start]:
-        if is_wasteful(len(segment.vectors), segment.count):
+        if is_wasteful(len(segment.vectors), segment.row_count):
             kept.append((merge_segments(workspace, view, [segment]), None))
         else:
             kept.append((segment.entry, segment))

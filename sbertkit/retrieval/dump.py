@@ -10,7 +10,7 @@ import numpy as np
 from sbertkit.arguments import output_file, path_text
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document
-from sbertkit.data.vector_parquet import VectorOrigin, VectorParquetWriter
+from sbertkit.data.vector_parquet import WHOLE, VectorOrigin, VectorParquetWriter, VectorRows
 from sbertkit.errors import InputError
 from sbertkit.index.faiss_files import write_flat_index
 from sbertkit.retrieval.opening import open_view
@@ -54,14 +54,16 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
 def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
     entry = view.manifest.encoder
-    made_by = VectorOrigin(entry.fingerprint, entry.precision)
+    whole = view.row_count == len(view) and view.manifest.long.mode == "passages"
+    long = WHOLE if whole else str(view.manifest.long)
+    made_by = VectorOrigin(entry.fingerprint, entry.precision, long)
     with (
         staged_file(path) as staged,
         VectorParquetWriter(staged, entry.dim, made_by, metadata=True) as writer,
     ):
         for documents, vectors in _chunks(view):
             ids, texts, metadata = zip(*documents, strict=True)
-            writer.write(ids, texts, vectors, metadata)
+            writer.write_rows(VectorRows(ids, texts, vectors), metadata)
     return (path,)
 
 

@@ -16,14 +16,17 @@ from sbertkit.data.streams import open_seekable, reading
 from sbertkit.data.tables.arrow import arrow_errors
 from sbertkit.data.tables.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.text import printable
-from sbertkit.data.vector_parquet import stored_vectors
+from sbertkit.data.vector_parquet import WHOLE, stored_vectors
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.long_options import TRUNCATE, LongOptions
+from sbertkit.encoder.passage_table import PassageTable
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
 from sbertkit.index.segment import write_vectors
 from sbertkit.metrics.cosine import is_masked, unit_rows
 from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DocumentStore
+from sbertkit.retrieval.manifest import EncoderEntry
 
 logger = logging.getLogger(__name__)
 
@@ -50,15 +53,17 @@ class ImportedVectors:
         encoder: The encoder that made them, which encodes some of the texts to compare; ``None``
             compares nothing.
         blank: Row numbers of the blank documents, which the segment lacks, in the corpus.
+        long: What was done with texts longer than the encoder's limit.
     """
 
     source: Importable
     dim: int
     encoder: Encoder | None = None
     blank: Sequence[int] = ()
+    long: LongOptions = TRUNCATE
 
-    def write(self, documents: DocumentStore, path: Path) -> None:
-        """See `VectorSource`.
+    def write(self, documents: DocumentStore, path: Path) -> PassageTable:
+        """See `VectorSource`; each document is one passage.
 
         Raises:
             InputError: A document without a vector, another number or size of vectors, or a vector
@@ -73,7 +78,8 @@ class ImportedVectors:
             rows = self._rows(name, matrix, len(documents))
             write_vectors(path, _in_order(name, matrix, rows, documents), self.dim)
         if self.encoder is not None:
-            _compare(documents, np.load(path, mmap_mode="r"), self.encoder)
+            _compare(documents, np.load(path, mmap_mode="r"), self.encoder, self.long)
+        return PassageTable(len(documents))
 
     def _rows(self, name: str, matrix: Floats, count: int) -> npt.NDArray[np.int64]:
         """The rows of a matrix that belong to so many documents."""
@@ -92,7 +98,7 @@ class ImportedVectors:
         return rows
 
 
-def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str | None:
+def own_vectors(reader: CorpusReader, entry: EncoderEntry, long: LongOptions) -> str | None:
     """The file of a corpus, if its own vectors are those of an encoder.
 
     That is the case for files of `encode` and `dump` in which no row was changed. Logs whether they
@@ -100,8 +106,8 @@ def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str |
 
     Args:
         reader: The corpus, whose documents have been read.
-        fingerprint: The encoder's fingerprint.
-        precision: The encoder's precision.
+        entry: The encoder.
+        long: What is done with texts longer than its limit.
     """
     path = reader.path
     if reader.columns is not None and reader.columns.text not in ((), ("text",)):
@@ -112,9 +118,12 @@ def own_vectors(reader: CorpusReader, fingerprint: str, precision: str) -> str |
         made = stored_vectors(path)
     if made is None:
         return None
-    if (made.fingerprint, made.precision) != (fingerprint, precision):
+    if (made.fingerprint, made.precision) != (entry.fingerprint, entry.precision) or (
+        made.long not in (WHOLE, str(long))
+    ):
         logger.warning(
-            "%s: its vectors are of another encoder or precision, its texts are encoded",
+            "%s: its vectors are of another encoder or precision, or long texts were treated in "
+            "another way; its texts are encoded",
             reader.name,
         )
         return None
@@ -250,13 +259,16 @@ def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Floats]]:
             yield ids, column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
 
 
-def _compare(store: DocumentStore, vectors: Floats, encoder: Encoder) -> None:
+def _compare(store: DocumentStore, vectors: Floats, encoder: Encoder, long: LongOptions) -> None:
     """Refuses vectors that differ from those of the encoder for some of the texts."""
     rows = np.unique(np.linspace(0, len(store) - 1, min(_COMPARED, len(store))).astype(np.int64))
     documents = store.at(rows.tolist())
     texts = [documents[row].text for row in rows.tolist()]
-    expected = unit_rows(encoder.encode(texts))
+    run = encoder.start_run()
+    expected = unit_rows(np.concatenate(list(run.vectors(texts, warn=False))))
     cosines = np.einsum("nd,nd->n", expected, np.asarray(vectors[rows], np.float32))
+    if long.mode != "truncate":  # how a long text was treated is not known
+        cosines[list(run.report().truncated)] = 1
     lowest = int(np.argmin(cosines))
     if cosines[lowest] < _MIN_COSINE:
         document = documents[int(rows[lowest])]

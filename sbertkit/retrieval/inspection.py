@@ -48,6 +48,9 @@ def describe(manifest: Manifest) -> IndexInfo:
         deleted=manifest.deleted,
         encoder_bytes=0 if exported is None else sum(entry.bytes for entry in exported.files),
         precision=manifest.encoder.precision,
+        long=manifest.long.mode,
+        overlap=manifest.long.overlap,
+        vectors=manifest.vectors,
     )
 
 

@@ -27,7 +27,7 @@ from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
     TOMBSTONES_FOLDER,
     Manifest,
-    read_manifest,
+    read_any_manifest,
 )
 from sbertkit.schema import Digest, Positive, read_record
 from sbertkit.storage import clear_leftovers, replace_file, side_pattern, sync_folder
@@ -71,7 +71,7 @@ def begin(root: Path, generation: int) -> None:
     """Writes which generation is being made, and from which state of the folder."""
     named: set[str] = set()
     with suppress(InputError):
-        named = named_by(read_manifest(root))
+        named = named_by(read_any_manifest(root))
     journal = Journal(_manifest_hash(root), generation, tuple(sorted(named)), leftovers(root))
     text = json.dumps(asdict(journal), indent=2) + "\n"
     replace_file(root / JOURNAL_FILE, text.encode("ascii"))
@@ -116,7 +116,7 @@ def leftovers(root: Path) -> tuple[str, ...]:
         return ()
     manifest: Manifest | None = None
     with suppress(InputError):
-        manifest = read_manifest(root)
+        manifest = read_any_manifest(root)
     made = set(_made(root, journal.generation))
     if journal.begun == _manifest_hash(root):
         garbage = made.union(journal.stale)

@@ -11,7 +11,16 @@ import msgspec
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.streams import reading
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
-from sbertkit.errors import DamagedIndex, InputError, MissingFile, NewerFormat, StorageError
+from sbertkit.encoder.long_options import TRUNCATE, LongOptions
+from sbertkit.encoder.passage_table import PassageTable
+from sbertkit.errors import (
+    DamagedIndex,
+    InputError,
+    MissingFile,
+    NewerFormat,
+    OlderFormat,
+    StorageError,
+)
 from sbertkit.files import read_regular
 from sbertkit.index.kinds import KINDS
 from sbertkit.index.segment import VECTORS_FILE, segment_files
@@ -25,7 +34,8 @@ MANIFEST_FILE = "manifest.json"
 SEGMENTS_FOLDER = "segments"
 ENCODER_FOLDER = "encoder"
 TOMBSTONES_FOLDER = "tombstones"
-FORMAT = 1
+FORMAT = 2
+PASSAGES_FILE = "passages.npy"
 _MARK = "sbertkit index"
 _SEGMENT_NAME = re.compile(r"[0-9]{6,16}-[0-9a-f]{8}")
 _TOMBSTONES_PATH = re.compile(rf"{TOMBSTONES_FOLDER}/[0-9]{{6,16}}\.npy")
@@ -44,10 +54,11 @@ class SegmentEntry:
 
     Attributes:
         id: The name of its folder.
-        documents: Number of its rows, including deleted ones.
+        documents: Number of its documents, including deleted ones.
         kind: Kind of its vector index.
         files: Its files.
-        deleted: How many of its rows are deleted.
+        deleted: How many of its documents are deleted.
+        passages: Number of its vectors; ``None`` if each document is one passage.
     """
 
     id: Name
@@ -55,6 +66,7 @@ class SegmentEntry:
     kind: str
     files: tuple[SealedFile, ...]
     deleted: Count = 0
+    passages: Positive | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -62,20 +74,30 @@ class SegmentEntry:
         if self.deleted >= self.documents:
             raise ValueError(f"{self.deleted} of {self.documents} documents are deleted")
         folder = f"{SEGMENTS_FOLDER}/{self.id}"
-        expected = sorted(f"{folder}/{name}" for name in _segment_files(self.kind))
+        if self.passages is not None and self.passages <= self.documents:
+            raise ValueError(f"{self.passages} passages of {self.documents} documents")
+        names = _segment_files(self.kind, divided=self.passages is not None)
+        expected = sorted(f"{folder}/{name}" for name in names)
         if sorted(file.path for file in self.files) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
         # Checked before memory is allocated for so many rows.
         sizes = {file.path: file.bytes for file in self.files}
-        if self.documents * 4 > sizes[f"{folder}/{VECTORS_FILE}"]:
-            raise ValueError(f"{VECTORS_FILE} does not hold {self.documents} vectors")
+        if self.rows * 4 > sizes[f"{folder}/{VECTORS_FILE}"]:
+            raise ValueError(f"{VECTORS_FILE} does not hold {self.rows} vectors")
 
     @classmethod
-    def of(cls, root: Path, folder: Path, documents: int, kind: str) -> "SegmentEntry":
+    def of(cls, root: Path, folder: Path, passages: PassageTable, kind: str) -> "SegmentEntry":
         """The entry of a segment whose files are all written."""
-        names = sorted(_segment_files(kind))
+        divided = passages.rows is not None
+        names = sorted(_segment_files(kind, divided=divided))
         files = tuple(SealedFile.of(root, folder / name) for name in names)
-        return cls(folder.name, documents, kind, files)
+        rows = len(passages) if divided else None
+        return cls(folder.name, passages.documents, kind, files, passages=rows)
+
+    @property
+    def rows(self) -> int:
+        """Number of its vectors, including those of deleted documents."""
+        return self.documents if self.passages is None else self.passages
 
     @property
     def live(self) -> int:
@@ -83,8 +105,9 @@ class SegmentEntry:
         return self.documents - self.deleted
 
 
-def _segment_files(kind: str) -> tuple[str, ...]:
-    return (DOCUMENTS_FILE, *segment_files(kind))
+def _segment_files(kind: str, *, divided: bool) -> tuple[str, ...]:
+    passages = (PASSAGES_FILE,) if divided else ()
+    return (DOCUMENTS_FILE, *passages, *segment_files(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +166,11 @@ class Manifest:
         kind: Requested kind.
         recall: Requested recall.
         segments: The segments.
-        tombstones: The file of deleted rows, if any are deleted.
+        tombstones: The file of deleted documents, if any are deleted.
         exported: The bundled encoder, if any.
         clusters: Requested clusters, for kind ``ivf``.
         columns: The columns of the corpus that were chosen, if any were.
+        long: What is done with texts that are longer than the encoder's limit.
     """
 
     generation: Positive
@@ -159,6 +183,7 @@ class Manifest:
     exported: ExportEntry | None = None
     clusters: Positive | None = None
     columns: ColumnChoice | None = None
+    long: LongOptions = TRUNCATE
 
     def __post_init__(self) -> None:
         if self.kind not in (*KINDS, "auto"):
@@ -179,6 +204,11 @@ class Manifest:
     def deleted(self) -> int:
         """Number of deleted documents whose rows are still stored."""
         return sum(segment.deleted for segment in self.segments)
+
+    @property
+    def vectors(self) -> int:
+        """Number of vectors in all segments, including those of deleted documents."""
+        return sum(segment.rows for segment in self.segments)
 
     def files(self) -> Iterator[SealedFile]:
         """All files of the index, without the manifest itself."""
@@ -203,14 +233,38 @@ def read_manifest(root: Path) -> Manifest:
         InputError: The folder is no sbertkit index.
         DamagedIndex: The manifest is missing, truncated or changed.
         NewerFormat: A newer sbertkit wrote it.
+        OlderFormat: An older one did.
         StorageError: It cannot be read.
     """
+    return _read(root, FORMAT)
+
+
+def read_any_manifest(root: Path) -> Manifest:
+    """As `read_manifest`, also of an index of the format before this one."""
+    try:
+        return read_manifest(root)
+    except OlderFormat:
+        return _read(root, FORMAT - 1)
+
+
+def is_current(root: Path) -> bool:
+    """Whether an index is of the present format; raises as `read_any_manifest`."""
+    try:
+        read_manifest(root)
+    except OlderFormat:
+        return False
+    return True
+
+
+def _read(root: Path, version: int) -> Manifest:
     raw = _read_raw(root)
     _check_mark(root, raw)
     try:
-        return read_sealed(raw, Manifest, root / MANIFEST_FILE, version=FORMAT)
+        return read_sealed(raw, Manifest, root / MANIFEST_FILE, version=version)
     except NewerFormat as error:
         raise NewerFormat(f"{error}, or build the index again") from error
+    except OlderFormat as error:
+        raise OlderFormat(f"{error}; upgrade it with: sbertkit upgrade {root}") from error
     except InputError as error:
         raise DamagedIndex(f"{error}; {_REMEDY}") from error
 

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from sbertkit.data.streams import reading
@@ -20,6 +20,7 @@ from sbertkit.retrieval.manifest import (
     check_file,
     read_manifest,
 )
+from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.sealed import SealedFile
@@ -108,16 +109,18 @@ class _Opened:
     def _segment(self, entry: SegmentEntry, live: LiveRows | None, dim: int) -> Segment:
         known = self._segments.get(entry.id)
         if known is not None and known.entry.files == entry.files:
-            return replace(known, entry=entry, live=live)
+            return known.with_live(live, entry)
         folder = self._root / SEGMENTS_FOLDER / entry.id
-        vectors = VectorSegment.open(folder, entry.documents, dim)
+        vectors = VectorSegment.open(folder, entry.rows, dim)
+        passages = read_passages(folder, entry)
         if vectors.kind != entry.kind:
             raise DamagedIndex(f"{folder}: expected kind {entry.kind}, found {vectors.kind}")
         documents = DocumentStore(folder / DOCUMENTS_FILE)
         if len(documents) != entry.documents:
             raise DamagedIndex(f"{folder}: vectors and documents differ in number")
-        self._segments[entry.id] = Segment(entry, vectors, documents, live)
-        return self._segments[entry.id]
+        segment = Segment(entry, vectors, documents, passages).with_live(live, entry)
+        self._segments[entry.id] = segment
+        return segment
 
 
 def load_encoder(

@@ -12,16 +12,19 @@ import numpy as np
 
 from sbertkit.arguments import output_folder
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.passage_table import PassageTable
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.index.kinds import KINDS
+from sbertkit.index.kinds import KINDS, IndexKind
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import BUILD_FILE, INDEX_FILE, VECTORS_FILE
 from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+from sbertkit.retrieval.encoded_vectors import EncodedVectors
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
 from sbertkit.retrieval.manifest import (
     ENCODER_FOLDER,
+    PASSAGES_FILE,
     SEGMENTS_FOLDER,
     ExportEntry,
     Manifest,
@@ -30,16 +33,14 @@ from sbertkit.retrieval.manifest import (
     read_manifest,
 )
 from sbertkit.retrieval.opening import check_encoder, load_encoder
+from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.results import Problem, Repair
-from sbertkit.retrieval.segment_writer import (
-    EncodedVectors,
-    VectorSource,
-    clusters_for,
-    write_segment,
-)
+from sbertkit.retrieval.segment_writer import VectorSource, clusters_for, write_segment
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import storage_errors
+
+_COPIED = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE)
 
 
 def repair_index(
@@ -115,10 +116,12 @@ class _CopiedVectors:
     """The vectors of a segment that are intact."""
 
     file: Path
+    passages: PassageTable
 
-    def write(self, _documents: DocumentStore, path: Path) -> None:
+    def write(self, _documents: DocumentStore, path: Path) -> PassageTable:
         """See `VectorSource`."""
         shutil.copyfile(self.file, path)
+        return self.passages
 
 
 class _Repair:
@@ -235,33 +238,45 @@ class _Repair:
         """The segment, or its replacement if a file of it is bad."""
         wrong = [
             name
-            for name in (VECTORS_FILE, INDEX_FILE, BUILD_FILE)
+            for name in (VECTORS_FILE, PASSAGES_FILE, INDEX_FILE, BUILD_FILE)
             if self._problem(entry, name) is not None
         ]
         if not wrong:
             return entry
         old, folder = self._root / SEGMENTS_FOLDER / entry.id, workspace.new_segment()
         shutil.copyfile(old / DOCUMENTS_FILE, folder / DOCUMENTS_FILE)
-        vectors: VectorSource = _CopiedVectors(old / VECTORS_FILE)
-        if VECTORS_FILE in wrong:
-            vectors = EncodedVectors(self._encoder(), progress=self._progress)
-        clusters = clusters_for(self._manifest, entry.documents)
-        kind = KINDS[entry.kind].for_count(entry.documents, clusters)
-        new = write_segment(self._root, folder, vectors, kind)
+        new = write_segment(self._root, folder, self._vectors(entry, wrong), self._choose(entry))
         self._check_copies(entry, new)
         for name in wrong:
-            source = "stored texts" if name == VECTORS_FILE else "stored vectors"
+            from_texts = name in (VECTORS_FILE, PASSAGES_FILE)
+            source = "stored texts" if from_texts else "stored vectors"
             path = f"{SEGMENTS_FOLDER}/{entry.id}/{name}"
             self.repaired.append(Problem(path, f"rebuilt from the {source}"))
         return new
+
+    def _choose(self, entry: SegmentEntry) -> Callable[[int], IndexKind]:
+        """Gives the settings of a segment's kind for a number of vectors."""
+        kind = KINDS[entry.kind]
+        return lambda count: kind.for_count(count, clusters_for(self._manifest, count))
+
+    def _vectors(self, entry: SegmentEntry, wrong: Sequence[str]) -> VectorSource:
+        """The vectors of a segment some files of which are bad."""
+        folder = self._root / SEGMENTS_FOLDER / entry.id
+        if PASSAGES_FILE in wrong:  # they may be divided in another way by now
+            return EncodedVectors(self._encoder(), self._manifest.long, progress=self._progress)
+        passages = read_passages(folder, entry)
+        if VECTORS_FILE not in wrong:
+            return _CopiedVectors(folder / VECTORS_FILE, passages)
+        long = self._manifest.long
+        return EncodedVectors(self._encoder(), long, passages, progress=self._progress)
 
     def _check_copies(self, old: SegmentEntry, new: SegmentEntry) -> None:
         """Refuses copies that are not what the manifest names."""
         known = {Path(file.path).name: file.sha256 for file in old.files}
         for file in new.files:
             name = Path(file.path).name
-            copied = name in (DOCUMENTS_FILE, VECTORS_FILE) and self._problem(old, name) is None
-            if copied and file.sha256 != known[name]:
+            copied = name in _COPIED and self._problem(old, name) is None
+            if copied and file.sha256 != known[name] and self._problem(old, PASSAGES_FILE) is None:
                 raise DamagedIndex(f"{file.path} changed while it was read; try again")
 
     def _encoder(self) -> Encoder:

@@ -5,20 +5,53 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 
-class Hit(NamedTuple):
-    """A document found by a search.
+class Passage(NamedTuple):
+    """A part of a stored text, or the whole of it.
 
     Attributes:
-        id: The document's id.
-        score: The exact cosine of query and document, -1 to 1.
-        text: The stored text.
-        metadata: The document's metadata.
+        text: Its text.
+        start: The character of the stored text that it begins at.
+        end: The character before which it ends; ``stored[start:end] == text``.
     """
 
+    text: str
+    start: int
+    end: int
+
+
+class _Found(NamedTuple):
     id: str
     score: float
     text: str
     metadata: Mapping[str, Any]
+
+
+class Hit(_Found):
+    """A document found by a search: a named tuple of four, which also knows the passage.
+
+    Attributes:
+        id: The document's id.
+        score: The exact cosine of the query and the passage, -1 to 1.
+        text: The stored text of the document.
+        metadata: The document's metadata.
+        passage: The passage of the document that is nearest to the query; the whole text where it
+            has one vector.
+    """
+
+    passage: Passage
+
+    def __new__(
+        cls,
+        id: str,  # noqa: A002  # the name of the field
+        score: float,
+        text: str,
+        metadata: Mapping[str, Any],
+        passage: Passage | None = None,
+    ) -> "Hit":
+        """A hit of a passage; by default of the whole text."""
+        hit = super().__new__(cls, id, score, text, metadata)
+        hit.passage = passage or Passage(text, 0, len(text))
+        return hit
 
 
 class Problem(NamedTuple):
@@ -38,7 +71,7 @@ class Changes:
         deleted: Deleted documents.
         unchanged: Documents that were given and are stored already.
         moved: Documents whose id, the number of their line, is another one now.
-        encoded: Texts that were encoded.
+        encoded: Texts that were encoded, each passage of a long one counted.
         documents: Documents in the index now.
     """
 
@@ -97,6 +130,11 @@ class IndexInfo:
         deleted: Deleted documents that occupy disk space until then.
         encoder_bytes: Size of the bundled encoder; 0 if queries need the model.
         precision: The precision that its vectors were computed in.
+        long: What was done with texts longer than the encoder's limit: ``passages``, ``truncate``
+            or ``mean``.
+        overlap: Tokens that a passage has of the one before.
+        vectors: Number of vectors, a document having one for each passage; those of deleted
+            documents are counted.
     """
 
     documents: int
@@ -111,6 +149,9 @@ class IndexInfo:
     deleted: int
     encoder_bytes: int
     precision: str
+    long: str
+    overlap: int
+    vectors: int
 
     def to_dict(self) -> dict[str, Any]:
         """The description as JSON can hold it."""

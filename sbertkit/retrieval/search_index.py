@@ -14,7 +14,8 @@ from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document, ReadOptions
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputTypeError, UnknownId
+from sbertkit.encoder.long_options import DEFAULT_LONG
+from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.lock import waiting
 from sbertkit.retrieval.build import BuildOptions, IndexBuild
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
@@ -27,9 +28,12 @@ from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
-from sbertkit.retrieval.view import View
+from sbertkit.retrieval.upgrade import upgrade_index
+from sbertkit.retrieval.view import View, Wanted
 
 _DOCUMENTS_PER_CHUNK = 100
+
+HIT_CHOICES = ("documents", "passages")
 
 
 class SearchIndex:
@@ -48,6 +52,7 @@ class SearchIndex:
     verify_at = staticmethod(verify_index)
     repair_at = staticmethod(repair_index)
     dump_at = staticmethod(dump_index)
+    upgrade_at = staticmethod(upgrade_index)
 
     def __init__(self, path: Path, encoder: Encoder, view: View) -> None:
         self.path = path
@@ -72,6 +77,7 @@ class SearchIndex:
         with_encoder: bool | None = None,
         resume: bool = False,
         progress: bool = False,
+        long: str = DEFAULT_LONG,
         options: BuildOptions = BuildOptions(),  # noqa: B008  # frozen
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
@@ -94,6 +100,9 @@ class SearchIndex:
             resume: Continue a build at `path` that was interrupted, if there is one, and keep what
                 this one has encoded if it is interrupted.
             progress: Show progress on standard error.
+            long: What is done with texts longer than the encoder's limit: ``passages`` gives each
+                of their passages a vector, and a hit the nearest one; ``mean`` gives the text the
+                mean of these vectors; ``truncate`` leaves out what is beyond the limit.
             options: What only some builds need.
 
         Raises:
@@ -101,7 +110,7 @@ class SearchIndex:
             ModelMismatch: Given vectors are not the encoder's.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        build = IndexBuild(kind, recall, read, with_encoder, resume, progress, options)
+        build = IndexBuild(kind, recall, read, with_encoder, resume, progress, long, options)
         load = encoder if callable(encoder) else partial(_checked, encoder)
         if not callable(encoder):
             _checked(encoder)
@@ -159,13 +168,18 @@ class SearchIndex:
             raise
         return cls(root, encoder, view)
 
-    def search(self, query: Query, k: int = 10, *, exact: bool = False) -> list[Hit]:
+    def search(
+        self, query: Query, k: int = 10, *, exact: bool = False, hits: str = "documents"
+    ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
+
+        A document with several passages counts by the best of them, which its hit names.
 
         Args:
             query: A text, or a vector (dim,).
             k: How many, from 1.
             exact: Compare with every vector, whatever the kind of index.
+            hits: ``passages`` for the best passages, several of which may be of one document.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
@@ -176,16 +190,23 @@ class SearchIndex:
                 f"expected one query, found a {type(query).__name__} of {len(query)}; search for "
                 "several by search_batch"
             )
-        return self.search_batch([query], k, exact=exact)[0]
+        return self.search_batch([query], k, exact=exact, hits=hits)[0]
 
     def search_batch(
-        self, queries: Sequence[Query] | Vectors, k: int = 10, *, exact: bool = False
+        self,
+        queries: Sequence[Query] | Vectors,
+        k: int = 10,
+        *,
+        exact: bool = False,
+        hits: str = "documents",
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
-        k = whole_number("k", k)
+        if hits not in HIT_CHOICES:
+            raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
+        wanted = Wanted(whole_number("k", k), exact, hits == "passages")
         with self._current.used() as view:
             vectors = query_vectors(queries, self._queries)
-            return view.search(vectors, k, exact=exact) if len(vectors) else []
+            return view.search(vectors, wanted) if len(vectors) else []
 
     def get(self, document_id: str | int) -> Document:
         """The document of an id.
@@ -303,15 +324,15 @@ class SearchIndex:
             return self._take_newer(view)
 
     def sample(self, count: int, seed: int = 0) -> tuple[list[str], Vectors]:
-        """Ids and vectors (n, dim) of documents drawn at random, each once; all where fewer.
+        """Vectors (n, dim) drawn at random, each once, and the ids of their documents.
 
         Raises:
             InputError: A count below 1, or a seed below 0.
         """
         with self._current.used() as view:
-            count = min(whole_number("count", count), len(view))
+            count = min(whole_number("count", count), view.row_count)
             generator = np.random.default_rng(whole_number("seed", seed, least=0))
-            drawn = np.sort(generator.choice(len(view), count, replace=False))
+            drawn = np.sort(generator.choice(view.row_count, count, replace=False))
             return view.sample(drawn)
 
     def sizes(self) -> dict[str, int]:

@@ -2,17 +2,45 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document, SourcedDocument
+from sbertkit.encoder.passage_table import TO_THE_END, Bounds, PassageTable, passage_text
 from sbertkit.index.live_rows import LiveRows
-from sbertkit.index.segment import VectorSegment
+from sbertkit.index.segment import Rows, VectorSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.manifest import Manifest, SegmentEntry
-from sbertkit.retrieval.results import Hit
+from sbertkit.retrieval.results import Hit, Passage
+
+Mask = npt.NDArray[np.bool_]
+
+_DEEPER = 4
+"""By how much the search goes deeper where too few documents were among the passages found."""
+
+
+class Wanted(NamedTuple):
+    """What a search is to give.
+
+    Attributes:
+        k: How many hits.
+        exact: Whether to compare with every vector.
+        passages: Whether a hit is a passage; else a document, with its best passage.
+    """
+
+    k: int
+    exact: bool = False
+    passages: bool = False
+
+
+class Found(NamedTuple):
+    """A vector found: its score and its row."""
+
+    score: float
+    row: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,34 +51,81 @@ class Segment:
         entry: Its entry in the manifest.
         vectors: Its vectors.
         documents: Its documents.
-        live: Its rows that are not deleted; ``None`` if none is deleted.
+        passages: The document and the part of it that each vector stands for.
+        live: Its documents that are not deleted; ``None`` if none is deleted.
+        live_rows: Its vectors of those documents; likewise.
     """
 
     entry: SegmentEntry
     vectors: VectorSegment
     documents: DocumentStore
-    live: LiveRows | None
+    passages: PassageTable
+    live: LiveRows | None = None
+    live_rows: LiveRows | None = None
 
     @property
     def count(self) -> int:
-        """Number of rows that are not deleted."""
-        return len(self.vectors) if self.live is None else self.live.count
+        """Number of documents that are not deleted."""
+        return self.passages.documents if self.live is None else self.live.count
 
-    def mask(self) -> npt.NDArray[np.bool_]:
-        """Whether each row is live, (n,), as an array of its own."""
+    @property
+    def row_count(self) -> int:
+        """Number of their vectors."""
+        return len(self.passages) if self.live_rows is None else self.live_rows.count
+
+    def mask(self) -> Mask:
+        """Whether each document is live, (n,), as an array of its own."""
         if self.live is None:
-            return np.ones(len(self.vectors), np.bool_)
+            return np.ones(self.passages.documents, np.bool_)
         return self.live.mask.copy()
 
     def live_documents(self) -> Iterator[SourcedDocument]:
         """Its documents that are not deleted, in order, one at a time."""
         return self.documents.documents(None if self.live is None else self.live.mask)
 
-    def with_mask(self, mask: npt.NDArray[np.bool_]) -> "Segment":
-        """The segment with other rows deleted."""
+    def with_mask(self, mask: Mask) -> "Segment":
+        """The segment with other documents deleted."""
         live = None if mask.all() else LiveRows(mask)
         deleted = 0 if live is None else len(mask) - live.count
-        return replace(self, live=live, entry=replace(self.entry, deleted=deleted))
+        return self.with_live(live, replace(self.entry, deleted=deleted))
+
+    def with_live(self, live: LiveRows | None, entry: SegmentEntry) -> "Segment":
+        """The segment with these documents, and its entry in another manifest."""
+        rows = live
+        if live is not None and self.passages.rows is not None:
+            rows = LiveRows(live.mask[self.passages.rows[:, 0]])
+        return replace(self, live=live, live_rows=rows, entry=entry)
+
+    def search(self, queries: Vectors, wanted: Wanted) -> list[list[Found]]:
+        """The best rows of each query (q, dim), best first: of each document its best passage."""
+        if self.passages.rows is None or wanted.passages:
+            return self._nearest(queries, wanted, wanted.k)
+        k, depth = min(wanted.k, self.count), 2 * wanted.k
+        found: list[list[Found]] = [[] for _ in queries]
+        left = np.arange(len(queries))
+        while len(left):
+            depth = min(depth, self.row_count)
+            nearest = self._nearest(queries[left], wanted, depth)
+            for query, passages in zip(left.tolist(), nearest, strict=True):
+                best: dict[int, Found] = {}
+                for one in passages:
+                    best.setdefault(self.document_of(one.row), one)
+                found[query] = list(best.values())[:k]
+            short = [len(found[query]) < k for query in left.tolist()]
+            left = left[short if depth < self.row_count else []]
+            depth *= _DEEPER
+        return found
+
+    def document_of(self, row: int) -> int:
+        """The number of the document of a vector."""
+        return row if self.passages.rows is None else int(self.passages.rows[row, 0])
+
+    def _nearest(self, queries: Vectors, wanted: Wanted, k: int) -> list[list[Found]]:
+        rows, scores = self.vectors.search(queries, k, exact=wanted.exact, live=self.live_rows)
+        return [
+            [Found(score, row) for row, score in zip(*of_query, strict=True)]
+            for of_query in zip(rows.tolist(), scores.tolist(), strict=True)
+        ]
 
 
 class View:
@@ -68,26 +143,27 @@ class View:
     def __len__(self) -> int:
         return sum(segment.count for segment in self.segments)
 
-    def search(self, vectors: Vectors, k: int, *, exact: bool) -> list[list[Hit]]:
+    @property
+    def row_count(self) -> int:
+        """Number of vectors of all documents."""
+        return sum(segment.row_count for segment in self.segments)
+
+    def search(self, vectors: Vectors, wanted: Wanted) -> list[list[Hit]]:
         """The hits of each query vector (q, dim); see `SearchIndex.search`."""
-        found = [
-            (segment, segment.vectors.search(vectors, k, exact=exact, live=segment.live))
-            for segment in self.segments
-        ]
-        hits = []
-        for query in range(len(vectors)):
-            ranked = sorted(
-                (-score, place, row)
-                for place, (_, neighbors) in enumerate(found)
-                for row, score in zip(
-                    neighbors.rows[query].tolist(), neighbors.scores[query].tolist(), strict=True
-                )
+        found = [segment.search(vectors, wanted) for segment in self.segments]
+        return [
+            self._hits(
+                sorted(
+                    (-score, place, row)
+                    for place, of_segment in enumerate(found)
+                    for score, row in of_segment[query]
+                )[: wanted.k]
             )
-            hits.append(self._hits(ranked[:k]))
-        return hits
+            for query in range(len(vectors))
+        ]
 
     def find(self, ids: Sequence[str]) -> dict[str, tuple[int, StoredRow]]:
-        """Where documents are stored, by id: segment number and row; unknown ids are left out."""
+        """Where documents are stored, by id: segment and number there; unknown ids are left out."""
         found = {}
         for place, segment in enumerate(self.segments):
             for document_id, stored in segment.documents.find(ids).items():
@@ -107,16 +183,20 @@ class View:
             for sourced in segment.live_documents():
                 yield sourced.document
 
-    def sample(self, drawn: npt.NDArray[np.int64]) -> tuple[list[str], Vectors]:
-        """Ids and vectors (n, dim) of the documents with these numbers, in ascending order."""
+    def sample(self, drawn: Rows) -> tuple[list[str], Vectors]:
+        """The vectors (n, dim) with these numbers, ascending, and the ids of their documents."""
         ids: list[str] = []
         vectors = [np.empty((0, self.manifest.encoder.dim), np.float32)]
         start = 0
         for segment in self.segments:
-            end = start + segment.count
-            rows = np.flatnonzero(segment.mask())[drawn[(start <= drawn) & (drawn < end)] - start]
-            documents = segment.documents.at(rows.tolist())
-            ids += [documents[row].id for row in rows.tolist()]
+            end = start + segment.row_count
+            rows = np.arange(len(segment.passages))
+            if segment.live_rows is not None:
+                rows = np.flatnonzero(segment.live_rows.mask)
+            rows = rows[drawn[(start <= drawn) & (drawn < end)] - start]
+            numbers = segment.passages.document_of(rows).tolist()
+            documents = segment.documents.at(numbers)
+            ids += [documents[number].id for number in numbers]
             vectors.append(segment.vectors.at(rows))
             start = end
         return ids, np.concatenate(vectors)
@@ -127,15 +207,19 @@ class View:
             segment.documents.close()
 
     def _hits(self, ranked: Sequence[tuple[float, int, int]]) -> list[Hit]:
-        rows: dict[int, list[int]] = {}
+        numbers: dict[int, list[int]] = {}
         for _, place, row in ranked:
-            rows.setdefault(place, []).append(row)
-        documents = {
-            place: self.segments[place].documents.at(of_place) for place, of_place in rows.items()
-        }
-        return [
-            Hit(document.id, -negative, document.text, document.metadata)
-            for negative, document in (
-                (negative, documents[place][row]) for negative, place, row in ranked
-            )
-        ]
+            numbers.setdefault(place, []).append(self.segments[place].document_of(row))
+        stored = {place: self.segments[place].documents.at(of) for place, of in numbers.items()}
+        hits = []
+        for negative, place, row in ranked:
+            segment = self.segments[place]
+            id_, text, metadata = stored[place][segment.document_of(row)]
+            passage = _passage(text, segment.passages.bounds_of(row))
+            hits.append(Hit(id_, -negative, text, metadata, passage))
+        return hits
+
+
+def _passage(text: str, bounds: Bounds) -> Passage:
+    start, end = bounds
+    return Passage(passage_text(text, bounds), start, len(text) if end == TO_THE_END else end)

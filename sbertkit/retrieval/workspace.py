@@ -19,7 +19,7 @@ from sbertkit.retrieval.manifest import (
     TOMBSTONES_FOLDER,
     Manifest,
     is_index,
-    read_manifest,
+    read_any_manifest,
 )
 from sbertkit.storage import clear_folder, follow_modes, storage_errors, sync_folder, sync_tree
 
@@ -57,7 +57,7 @@ def check_target(path: Path) -> None:
         )
     # A damaged index may be rebuilt; a newer one is not replaced.
     with suppress(DamagedIndex):
-        read_manifest(path)
+        read_any_manifest(path)
 
 
 def _is_begun(place: Path) -> bool:
@@ -249,7 +249,7 @@ def _interrupted(root: Path) -> Path | None:
     """The folder of a segment of an interrupted build, if there is one."""
     named: set[str] = set()
     with suppress(InputError):
-        named = {segment.id for segment in read_manifest(root).segments}
+        named = {segment.id for segment in read_any_manifest(root).segments}
     begun = (log.parent for log in (root / SEGMENTS_FOLDER).glob(f"*/{CHUNKS_FILE}"))
     return max((folder for folder in begun if folder.name not in named), default=None)
 
@@ -277,7 +277,7 @@ def _undo(workspace: Workspace, old: bytes | None, *, fresh: bool) -> None:
 
 def _is_committed(workspace: Workspace) -> bool:
     try:
-        return read_manifest(workspace.root).generation == workspace.generation
+        return read_any_manifest(workspace.root).generation == workspace.generation
     except StorageError:
         raise
     except InputError:
@@ -300,5 +300,5 @@ def _next_generation(root: Path) -> int:
     """One more than any generation that is found in the folder."""
     numbers = [0, *map(journal.generation_of, journal.present(root))]
     with suppress(InputError):
-        numbers.append(read_manifest(root).generation)
+        numbers.append(read_any_manifest(root).generation)
     return max(number for number in numbers if number < _MAX_GENERATION) + 1

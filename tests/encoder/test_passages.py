@@ -245,7 +245,7 @@ def test_headings_stay_with_their_text_and_short_blocks_whole(bundled_encoder: E
         note.blocks.append("The end.")
         text = "\n\n".join(note.blocks)
         (passages,) = PassageSplitter(tokenizer, 126).split([text])
-        ends = {end for _, end in passages}
+        ends = {one.end for one in passages}
         counts = token_counts(tokenizer, note.blocks)
         place = 0
         for block, following, count in zip(note.blocks, note.blocks[1:], counts, strict=False):

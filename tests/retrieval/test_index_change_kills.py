@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from children import Child
-from index_cases import documents
+from index_cases import documents, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
 State = dict[str, str]
 
-TEXTS = [text for _, text in documents(300)]
+TEXTS = [text for _, text in mixed_documents(300)]
 
 
 def changing(pipe: Connection, model: str, path: Path, seed: int) -> None:

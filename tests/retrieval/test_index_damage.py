@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_cases import KINDS, contents, documents, ids_in, state, write_manifest
+from index_cases import (
+    KINDS,
+    contents,
+    documents,
+    ids_in,
+    mixed_documents,
+    state,
+    write_manifest,
+)
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, NewerFormat
@@ -22,8 +30,10 @@ from sbertkit.retrieval import (
     opening,
 )
 
-CORPUS = documents(60)
-FILES = ("manifest.json", "documents.db", "vectors.npy", "index.faiss", "build.json")
+CORPUS = mixed_documents(60)
+FILES = (
+    *("manifest.json", "documents.db", "passages.npy", "vectors.npy", "index.faiss", "build.json"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +122,14 @@ def test_a_missing_segment_is_reported_with_all_its_files(
     away = (index / "segments").rename(index.parent / "away")
     with pytest.raises(DamagedIndex, match="missing; restore it from a backup or build"):
         SearchIndex.open(index, tiny_encoder)
-    assert [problem.reason for problem in SearchIndex.verify_at(index)] == ["missing"] * 4
+    assert [problem.reason for problem in SearchIndex.verify_at(index)] == ["missing"] * 5
     away.rename(index / "segments")
 
 
 def test_files_of_two_indexes_do_not_mix(
     index: Path, tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
-    SearchIndex.build(documents(60, "e"), tiny_encoder, tmp_path / "x", kind="hnsw").close()
+    SearchIndex.build(mixed_documents(60, "e"), tiny_encoder, tmp_path / "x", kind="hnsw").close()
     for name in ("documents.db", "vectors.npy", "index.faiss"):
         path = file_of(index, name)
         content = path.read_bytes()
@@ -347,13 +357,13 @@ def rewritten(index: Path, **changes: Any) -> bytes:
     return old
 
 
-@pytest.mark.parametrize("version", [2, 3, 1_000])
+@pytest.mark.parametrize("version", [3, 4, 1_000])
 def test_a_newer_format_is_refused_and_not_replaced(
     index: Path, tiny_encoder: Encoder, version: int
 ) -> None:
     old = rewritten(index, format=version, something_new=[1, 2])
     for use in (SearchIndex.open, SearchIndex.verify_at):
-        with pytest.raises(NewerFormat, match=f"format {version}; this sbertkit reads format 1"):
+        with pytest.raises(NewerFormat, match=f"format {version}; this sbertkit reads format 2"):
             use(index)
     with pytest.raises(NewerFormat):
         SearchIndex.build(CORPUS, tiny_encoder, index)
@@ -393,9 +403,10 @@ def test_whole_files_that_do_not_fit_together_are_damage(
     index: Path, tiny_encoder: Encoder
 ) -> None:
     segments = json.loads((index / "manifest.json").read_text())["segments"]
-    segments[0]["documents"] += 1
+    held = segments[0]["passages"]
+    segments[0]["passages"] += 1
     old = rewritten(index, segments=segments)
-    with pytest.raises(DamagedIndex, match="does not hold 61 vectors"):
+    with pytest.raises(DamagedIndex, match=f"does not hold {held + 1} vectors"):
         SearchIndex.open(index, tiny_encoder)
     assert SearchIndex.verify_at(index)
     (index / "manifest.json").write_bytes(old)

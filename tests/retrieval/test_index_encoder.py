@@ -16,7 +16,7 @@ from index_cases import documents, write_manifest
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError, StorageError
 from sbertkit.retrieval.build import IndexBuild
-from sbertkit.retrieval.segment_writer import EncodedVectors
+from sbertkit.retrieval.encoded_vectors import EncodedVectors
 
 CORPUS = documents(20)
 

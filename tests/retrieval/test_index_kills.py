@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from children import Child
-from index_cases import documents, ids_of, state
+from index_cases import documents, ids_of, mixed_documents, state
 
 from sbertkit import Encoder, SearchIndex
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
-OLD, NEW = documents(5, "old"), documents(2_000, "new")
+OLD, NEW = mixed_documents(5, "old"), mixed_documents(800, "new")
 
 
 def building(pipe: Connection, model: str, path: Path, new: bool) -> None:

@@ -17,14 +17,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from index_cases import KINDS, assert_alike, documents
+from index_cases import KINDS, assert_alike, documents, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
+from sbertkit.encoder.passages import PassageSplitter
 from sbertkit.errors import InputError, UnknownId
 from sbertkit.retrieval import merge_policy
 
 IDS = [f"d{number}" for number in range(30)]
-TEXTS = [text for _, text in documents(40)]
+TEXTS = [text for _, text in mixed_documents(40)]
 
 ids = st.sampled_from(IDS)
 corpora = st.dictionaries(ids, st.sampled_from(TEXTS), min_size=1, max_size=8)
@@ -41,7 +42,7 @@ class Life(RuleBasedStateMachine):
 
     encoder: Encoder
     kind: str
-    vectors: dict[str, npt.NDArray[np.float32]]
+    vectors: dict[str, npt.NDArray[np.float32]]  # of the passages of each text, (n, dim)
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +66,8 @@ class Life(RuleBasedStateMachine):
                 self.index.add(corpus.items())
             return
         changes = self.index.add(corpus.items())
-        assert changes.added == changes.encoded == len(corpus)
+        assert changes.added == len(corpus)
+        assert changes.encoded == sum(len(self.vectors[text]) for text in corpus.values())
         self.expected |= corpus
         self.generation += 1
 
@@ -116,13 +118,18 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.expected)
     @rule(text=st.sampled_from(TEXTS), k=st.integers(1, 40))
     def search(self, text: str, k: int) -> None:
-        hits = self.index.search(self.vectors[text], k)
-        scores = {one: self.vectors[text] @ self.vectors[has] for one, has in self.expected.items()}
+        query = self.vectors[text][0]
+        hits = self.index.search(query, k)
+        scores = {one: max(self.vectors[has] @ query) for one, has in self.expected.items()}
         best = sorted(scores.values(), reverse=True)[:k]
         assert [hit.score for hit in hits] == pytest.approx(best, abs=1e-5)
         for hit in hits:
             assert hit.text == self.expected[hit.id]
             assert hit.score == pytest.approx(scores[hit.id], abs=1e-5)
+            assert hit.passage.text == hit.text[hit.passage.start : hit.passage.end]
+            assert hit.score == pytest.approx(
+                query @ self.encoder.encode(hit.passage.text), abs=1e-5
+            )
 
     @invariant()
     def it_holds_what_it_should(self) -> None:
@@ -151,7 +158,12 @@ class Life(RuleBasedStateMachine):
 def test_any_sequence_of_changes_is_that_of_a_dict(tiny_encoder: Encoder, index_kind: str) -> None:
     Life.encoder = tiny_encoder
     Life.kind = index_kind
-    Life.vectors = dict(zip(TEXTS, tiny_encoder.encode(TEXTS), strict=True))
+    splitter = PassageSplitter.of(tiny_encoder.spec)
+    Life.vectors = {
+        text: tiny_encoder.encode([text[start:end] for start, end, _ in splitter.split([text])[0]])
+        for text in TEXTS
+    }
+    assert max(len(vectors) for vectors in Life.vectors.values()) > 3
     run_state_machine_as_test(
         Life,
         settings=settings(

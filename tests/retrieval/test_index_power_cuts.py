@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_cases import documents, ids_of
+from index_cases import ids_of, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.retrieval import merge_policy
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 
-OLD, NEW = documents(12, "old"), documents(6, "new")
+OLD, NEW = mixed_documents(12, "old"), mixed_documents(6, "new")
 
 Names = dict[str, int]
 """The files and folders of a folder, by name, as inode numbers."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from children import Child
-from index_cases import KINDS, documents, ids_in, ids_of, state
+from index_cases import KINDS, documents, ids_in, ids_of, mixed_documents, state
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex
@@ -16,7 +16,7 @@ from sbertkit.retrieval import opening
 from sbertkit.retrieval.results import Problem
 from sbertkit.sealed import SealedFile
 
-OLD, NEW = documents(50, "old"), documents(400, "new")
+OLD, NEW = mixed_documents(50, "old"), mixed_documents(150, "new")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ def test_a_reader_that_opens_during_rebuilds_sees_the_old_or_the_new(
             thread.join()
         assert child.receive() > 4
     assert not wrong
-    assert set(seen) == {50, 400}
+    assert set(seen) == {50, 150}
     assert {left.name for left in tmp_path.iterdir()} == {"index", "stop"}
 
 

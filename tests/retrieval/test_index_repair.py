@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from index_cases import KINDS, contents, documents, ids_of
+from index_cases import KINDS, contents, ids_of, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch
 from sbertkit.retrieval import merge_policy
 
-FIRST, SECOND = documents(40, "first"), documents(30, "second")
+FIRST, SECOND = mixed_documents(40, "first"), mixed_documents(30, "second")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_several_files_at_once(build: Callable[[str], Path], tiny_encoder: Encod
     assert found(path, tiny_encoder) == expected
     with SearchIndex.open(path) as index:
         assert index.info().encoder_bytes > 1_000
-        assert index.search(SECOND[3][1], 1)[0].id == "second3"
+        assert index.search(SECOND[4][1], 1)[0].id == "second4"
 
 
 def test_lost_texts_are_reported_and_nothing_is_changed(

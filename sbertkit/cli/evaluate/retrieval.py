@@ -22,10 +22,12 @@ from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
     given_options,
+    long_options,
     measure_option,
     quiet_option,
 )
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.encoder.long_options import LongOptions
 
 if TYPE_CHECKING:
     from sbertkit.data.retrieval import Collection
@@ -67,6 +69,10 @@ class _Evaluated(NamedTuple):
     show_default=True,
     help="Documents retrieved per query.",
 )
+@long_options(
+    "truncate",
+    "What an encoder does with documents longer than its limit; with passages the best one counts.",
+)
 @click.option("--write-run", metavar="OUT", help="Write the hits as a TREC run; - prints it.")
 @click.option(
     "--per-query", metavar="OUT", help="Write the values per query, tab-separated; - prints it."
@@ -83,6 +89,7 @@ def retrieval(
     measures: tuple[str, ...],
     exclude_self: bool | None,
     depth: int,
+    long: LongOptions,
     write_run: str | None,
     per_query: str | None,
     json_path: str | None,
@@ -119,7 +126,7 @@ def retrieval(
         read = read_collection(collection, split)  # before the encoder is loaded
         if write_run is not None:
             _check_ids(read, documents=index is None)
-        more = {"depth": depth, "progress": not quiet}
+        more = {"depth": depth, "long": long, "progress": not quiet}
         evaluated = _of_system(read, load_encoder, index, run, {**settings, **more})
     result = evaluated.result
     about = {"collection": collection, **evaluated.system}
@@ -171,12 +178,13 @@ def _check_options(context: click.Context, collection: Path) -> None:
     """Refuses options that have no effect together with others."""
     given = given_options(context)
     idle = {
-        "index": ("pooling", "max_tokens", "precision", "backend"),
-        "run": ("index", *_OF_ENCODERS, "write_run"),
+        "index": ("pooling", "max_tokens", "precision", "backend", "mode", "overlap"),
+        "run": ("index", *_OF_ENCODERS, "mode", "overlap", "write_run"),
     }
     for option, others in idle.items():
         for name in given.intersection(others) if option in given else ():
-            raise click.UsageError(f"--{name.replace('_', '-')} and --{option} do not go together")
+            shown = "long" if name == "mode" else name.replace("_", "-")
+            raise click.UsageError(f"--{shown} and --{option} do not go together")
     if "run" in given and not collection.is_dir():
         for name in given.intersection(("split", "depth")):
             raise click.UsageError(f"--{name} needs a folder as COLLECTION")
@@ -209,6 +217,7 @@ def _of_system(
             "split": collection.split,
             "model": encoder.options.model,
             "fingerprint": encoder.fingerprint,
+            "long": str(settings["long"]),
         }
         result = evaluate_retrieval(encoder, collection, **settings)
         return _Evaluated(result, {**about, "environment": environment(encoder)})
@@ -230,6 +239,7 @@ def _of_system(
             "model": info.model,
             "fingerprint": info.fingerprint,
             "index_precision": info.precision,
+            "long": str(LongOptions(info.long, info.overlap)),
         }
         result = evaluate_retrieval(opened, collection, **settings)
         return _Evaluated(result, {**about, "environment": environment(opened.encoder)})

@@ -21,6 +21,13 @@ from sbertkit.cli.settings import Names
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
 @click.option(
+    "--hits",
+    type=click.Choice(("documents", "passages")),
+    default="documents",
+    show_default=True,
+    help="Documents, each with its best passage, or passages.",
+)
+@click.option(
     "--model", metavar="MODEL", type=MODEL, help="By default, the one that the index names."
 )
 @click.option(
@@ -50,6 +57,7 @@ def search(
     texts: tuple[str, ...],
     queries: str | None,
     k: int,
+    hits: str,
     model: str | None,
     output_format: str,
     fields: tuple[str, ...] | None,
@@ -75,6 +83,8 @@ def search(
 
     if texts and queries is not None:
         raise click.UsageError("give queries either as QUERY or by --queries FILE")
+    if hits == "passages" and output_format == "trec":
+        raise click.UsageError("a run names each document once: --hits passages has no trec format")
     shown = Shown(fields, width)
     typed = not texts and queries is None and on_terminal()
     if typed and output_format != "table":
@@ -87,7 +97,7 @@ def search(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:
         if typed:
-            Prompt(opened, k, shown).run(greet=not quiet)
+            Prompt(opened, k, hits, shown).run(greet=not quiet)
             return
-        hits = opened.search_batch([query.text for query in asked], k)
-    PRINTERS[output_format](asked, hits, shown)
+        found = opened.search_batch([query.text for query in asked], k, hits=hits)
+    PRINTERS[output_format](asked, found, shown)

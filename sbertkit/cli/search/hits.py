@@ -54,7 +54,7 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
                 f"{hit.score:.4f}",
                 hit.id,
                 *(_cell(hit.metadata.get(field)) for field in fields),
-                snippet(hit.text, query.text),
+                snippet(hit.passage.text, query.text),
             )
             for rank, hit in enumerate(found, shown.first)
         )
@@ -63,7 +63,7 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
 
 
 def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
-    """Prints an object per hit.
+    """Prints an object per hit; its text is the passage, from `start` to before `end`.
 
     Raises:
         InputError: No hit has a field that is to be shown.
@@ -71,7 +71,7 @@ def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown)
     _check_fields(hits, shown)
     for query, found in zip(queries, hits, strict=True):
         for rank, hit in enumerate(found, shown.first):
-            fields = hit._asdict()
+            fields = {**hit._asdict(), **hit.passage._asdict()}
             if shown.fields is not None:
                 fields["metadata"] = {
                     name: hit.metadata[name] for name in shown.fields if name in hit.metadata
@@ -144,7 +144,9 @@ def _fitting_fields(found: Found, shown: Shown) -> tuple[str, ...]:
     fitting = []
     for name in dict.fromkeys(name for hit in islice(found, 10) for name in hit.metadata):
         values = [str(hit.metadata.get(name, "")) for hit in found]
-        begins = all(hit.text.startswith(str(hit.metadata.get(name, "\0"))) for hit in found)
+        begins = all(
+            hit.passage.text.startswith(str(hit.metadata.get(name, "\0"))) for hit in found
+        )
         need = 3 + max(map(len, (name, *values)))
         if need - 3 <= _FIELD_WIDTH and need <= left and not begins and any(values):
             fitting.append(name)

@@ -28,12 +28,14 @@ class Prompt:
     Args:
         index: The index.
         k: Hits per query.
+        hits: What a hit is, see `SearchIndex.search`.
         shown: What is shown of them.
     """
 
-    def __init__(self, index: "SearchIndex", k: int, shown: Shown) -> None:
+    def __init__(self, index: "SearchIndex", k: int, hits: str, shown: Shown) -> None:
         self._index = index
         self._k = k
+        self._hits = hits
         self._shown = shown
         self._last: Query | None = None
         self._seen = 0
@@ -75,7 +77,8 @@ class Prompt:
         if self._last is None:
             say("there is no query yet")
             return
-        hits = self._index.search(self._last.text, self._seen + self._k)[self._seen :]
+        k = self._seen + self._k
+        hits = self._index.search(self._last.text, k, hits=self._hits)[self._seen :]
         if not hits:
             say("no more hits")
             return

@@ -1,0 +1,121 @@
+"""Bringing an index of the format before to the present one, with passages for its long texts."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from sbertkit.arguments import output_folder
+from sbertkit.data import SourcedDocument
+from sbertkit.encoder.long_options import LongOptions
+from sbertkit.errors import DamagedIndex, InputError
+from sbertkit.progress import track
+from sbertkit.retrieval.document_store import stage_documents
+from sbertkit.retrieval.encoded_vectors import EncodedVectors, Origin, digest, encode_new
+from sbertkit.retrieval.manifest import Manifest, is_current, read_any_manifest
+from sbertkit.retrieval.opening import check_encoder, load_encoder, open_generation
+from sbertkit.retrieval.results import Changes
+from sbertkit.retrieval.segment_writer import merge_segments
+from sbertkit.retrieval.view import View
+from sbertkit.retrieval.workspace import index_lock, new_generation, refuse_links
+from sbertkit.storage import storage_errors
+
+_STAGED_FILE = "staged.db"
+
+
+def upgrade_index(
+    path: str | os.PathLike[str],
+    long: LongOptions = LongOptions(),  # noqa: B008  # frozen
+    *,
+    model: str | None = None,
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    progress: bool = False,
+) -> Changes:
+    """Writes an index whose long texts were truncated in the present format, in one commit.
+
+    With passages only the texts that were truncated are encoded, which loads the encoder. An index
+    that is as wanted already is left unchanged.
+
+    Args:
+        path: The index folder.
+        long: ``passages``, or ``truncate`` to leave the vectors as they are.
+        model: Where the model is now, if not where the index names it.
+        device: Where to run the model.
+        trust_remote_code: Run Python code that comes with the model.
+        progress: Whether progress is shown on standard error.
+
+    Raises:
+        InputError: It is no index, its long texts were not truncated, or the mode is ``mean``.
+        ModelMismatch: The encoder is not the one that built the index.
+        DamagedIndex: The index is damaged.
+        StorageError: The disk is full, a permission is missing or another process writes.
+    """
+    root = output_folder(path)
+    read_any_manifest(root)
+    with index_lock(root), storage_errors(root):
+        refuse_links(root)
+        manifest = read_any_manifest(root)
+        _check(root, manifest, long)
+        if is_current(root) and manifest.long == long:
+            return Changes(unchanged=manifest.documents, documents=manifest.documents)
+        view = open_generation(root, manifest)
+        with new_generation(root) as workspace:
+
+            def source() -> EncodedVectors:
+                encoder = load_encoder(
+                    root, manifest, model=model, device=device, trust_remote_code=trust_remote_code
+                )
+                check_encoder(root, manifest.encoder, encoder)
+                return EncodedVectors(encoder, long, progress=progress)
+
+            upgraded, encoded = manifest, 0
+            if long.mode == "passages" and len(view):
+                staged = workspace.new_segment() / _STAGED_FILE
+                count = _stage(view, staged, progress=progress)
+                known = partial(_known, view)
+                new, encoded = encode_new(source, staged, [None] * count, view, known)
+                segment = merge_segments(workspace, view, (), new)
+                upgraded = replace(manifest, segments=(segment,), tombstones=None)
+            workspace.sync()
+            workspace.commit(replace(upgraded, generation=workspace.generation, long=long))
+        return Changes(unchanged=len(view), encoded=encoded, documents=len(view))
+
+
+def _check(root: Path, manifest: Manifest, long: LongOptions) -> None:
+    """Refuses what cannot be done without encoding everything.
+
+    Raises:
+        InputError: See `upgrade_index`.
+    """
+    if long.mode == "mean" or (manifest.long.mode != "truncate" and manifest.long != long):
+        raise InputError(
+            f"{root} has long texts as {manifest.long}; to have them as {long}, build the index "
+            f"again with long (--long) {long.mode}"
+        )
+
+
+def _stage(view: View, path: Path, *, progress: bool) -> int:
+    """Copies all documents to a new database; gives their number."""
+
+    def documents() -> Iterator[SourcedDocument]:
+        for segment in view.segments:
+            yield from segment.live_documents()
+
+    def duplicate(document_id: str, *_lines: int) -> InputError:
+        return DamagedIndex(f"duplicate id {document_id!r} in two segments; build the index again")
+
+    with track("reading", len(view), shown=progress) as advance:
+        return stage_documents(path, documents(), duplicate, advance)
+
+
+def _known(view: View) -> Mapping[bytes, Origin]:
+    """Where the vectors of whole texts are stored; of a truncated one, which no passage equals."""
+    known = {}
+    for place, segment in enumerate(view.segments):
+        mask = segment.mask()
+        for number, text in enumerate(segment.documents.texts()):
+            if mask[number]:
+                known[digest(text)] = Origin(place, number)
+    return known
