@@ -1,9 +1,10 @@
 """Parquet files of documents with vectors, which sbertkit writes and recognizes.
 
 Columns are ``id``, ``text``, ``vector`` (a list of fixed size), in the dump of an index
-``metadata`` (JSON), and for passages ``start`` and ``end`` in the text of the document. The mark in
-the schema names the encoder; a digest of all rows, which no other program updates, shows whether
-the vectors still belong to the texts beside them.
+``metadata`` (JSON), and for passages ``start`` and ``end`` in the text of the document. A row is a
+document or a passage; in the dump of an index with passages it is a document, with lists of them.
+The mark in the schema names the encoder; a digest of all rows, which no other program updates,
+shows whether the vectors still belong to the texts beside them.
 """
 
 import hashlib
@@ -55,12 +56,21 @@ Bounds = tuple[int, int]
 
 
 class VectorRows(NamedTuple):
-    """Ids and texts (n), vectors (n, dim), and the bounds of passages (n), if they are passages."""
+    """Rows of such a file.
+
+    Attributes:
+        ids: Ids, (n,).
+        texts: Texts, (n,).
+        vectors: Vectors, (m, dim); m is n, or the sum of `counts`.
+        bounds: Of passages, (m,).
+        counts: How many passages each document has, (n,), where a row is a document.
+    """
 
     ids: Sequence[str]
     texts: Sequence[str]
     vectors: "Vectors"
     bounds: Sequence[Bounds] | None = None
+    counts: Sequence[int] | None = None
 
 
 class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
@@ -72,6 +82,7 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         made: The encoder.
         metadata: Whether the rows have further fields.
         passages: Whether the rows are passages.
+        lists: Whether the rows are documents with lists of passages.
     """
 
     def __init__(
@@ -82,6 +93,7 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         *,
         metadata: bool = False,
         passages: bool = False,
+        lists: bool = False,
     ) -> None:
         import pyarrow
         import pyarrow.parquet
@@ -89,8 +101,9 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         self._pyarrow: Any = pyarrow
         columns = [("id", pyarrow.string()), ("text", pyarrow.string())]
         columns += [("metadata", pyarrow.string())] if metadata else []
-        columns += [("start", pyarrow.int64()), ("end", pyarrow.int64())] if passages else []
-        columns += [("vector", pyarrow.list_(pyarrow.float32(), dim))]
+        parts = [("start", pyarrow.int64()), ("end", pyarrow.int64())] if passages or lists else []
+        parts += [("vector", pyarrow.list_(pyarrow.float32(), dim))]
+        columns += [(name, pyarrow.list_(kind)) for name, kind in parts] if lists else parts
         mark = {_MARK: json.dumps(asdict(made)).encode()}
         self._schema = pyarrow.schema(columns, metadata=mark)
         self._digest = _RowDigest()
@@ -103,20 +116,24 @@ class VectorParquetWriter(AbstractContextManager["VectorParquetWriter"]):
         """Adds rows, with their further fields (n)."""
         import numpy as np
 
-        ids, texts, vectors, bounds = rows
-
+        ids, texts, vectors, bounds, counts = rows
         pyarrow = self._pyarrow
         flat = np.ascontiguousarray(vectors, dtype=np.float32)
         columns = [pyarrow.array(ids, pyarrow.string()), pyarrow.array(texts, pyarrow.string())]
         if metadata is not None:
             rendered = [json.dumps(dict(one), ensure_ascii=False) for one in metadata]
             columns.append(pyarrow.array(rendered, pyarrow.string()))
+        parts = []
         if bounds is not None:
-            columns += [pyarrow.array(side, pyarrow.int64()) for side in zip(*bounds, strict=True)]
+            parts += [pyarrow.array(side, pyarrow.int64()) for side in zip(*bounds, strict=True)]
         values = pyarrow.array(flat.reshape(-1))
-        columns.append(pyarrow.FixedSizeListArray.from_arrays(values, flat.shape[1]))
-        self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
-        self._digest.add(ids, texts, flat)
+        parts.append(pyarrow.FixedSizeListArray.from_arrays(values, flat.shape[1]))
+        if counts is not None:
+            offsets = pyarrow.array(np.cumsum([0, *counts]), pyarrow.int32())
+            parts = [pyarrow.ListArray.from_arrays(offsets, part) for part in parts]
+        batch = pyarrow.record_batch([*columns, *parts], schema=self._schema)
+        self._writer.write_batch(batch)
+        self._digest.add(rows._replace(vectors=flat))
 
     def __exit__(
         self,
@@ -168,13 +185,23 @@ def stored_vectors(path: str) -> VectorOrigin | None:
             return None
         digest = _RowDigest()
         for rows in _rows(file):
-            digest.add(rows.ids, rows.texts, rows.vectors)
+            digest.add(rows)
         if (file.metadata.metadata or {}).get(_DIGEST) != digest.hexdigest().encode():
             return None
         try:
             return read_record(file.schema_arrow.metadata[_MARK], VectorOrigin, path)
         except InputError:
             return None
+
+
+def holds_passages(path: str) -> bool:
+    """Whether the rows of a file are documents with lists of passages, by its mark and columns."""
+    with open_regular(Path(path), follow=True) as stream:
+        file = open_parquet(stream)
+        names = file.schema_arrow.names
+        if not has_vectors(file) or not {"start", "end", "vector"} <= set(names):
+            return False
+        return hasattr(file.schema_arrow.field("vector").type.value_type, "value_type")
 
 
 def vector_rows(stream: BinaryIO) -> Iterator[VectorRows]:
@@ -186,12 +213,17 @@ def _rows(file: Any) -> Iterator[VectorRows]:
     names = file.schema_arrow.names
     sides = [name for name in ("start", "end") if has_vectors(file) and name in names]
     for batch in parquet_batches(file, ["id", "text", *sides, "vector"]):
-        flat = batch.column("vector").flatten().to_numpy(zero_copy_only=False)
         ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
+        parts = [batch.column(name) for name in (*sides, "vector")]
+        counts = None
+        if hasattr(parts[-1].type.value_type, "value_type"):  # lists of vectors
+            counts = parts[-1].value_lengths().to_pylist()
+            parts = [part.flatten() for part in parts]
         bounds = None
         if len(sides) > 1:
-            bounds = list(zip(*(batch.column(name).to_pylist() for name in sides), strict=True))
-        yield VectorRows(ids, texts, flat.reshape(len(ids), -1), bounds)
+            bounds = list(zip(*(part.to_pylist() for part in parts[:-1]), strict=True))
+        flat = parts[-1].flatten().to_numpy(zero_copy_only=False)
+        yield VectorRows(ids, texts, flat.reshape(len(parts[-1]), -1), bounds, counts)
 
 
 class _RowDigest:
@@ -200,15 +232,18 @@ class _RowDigest:
     def __init__(self) -> None:
         self._texts, self._vectors = hashlib.sha256(), hashlib.sha256()
 
-    def add(self, ids: Sequence[str], texts: Sequence[str], vectors: "Vectors") -> None:
+    def add(self, rows: VectorRows) -> None:
         """Takes further rows."""
         import numpy as np
 
-        for row in zip(ids, texts, strict=True):
+        for row in zip(rows.ids, rows.texts, strict=True):
             for field in row:
                 content = (field or "").encode("utf-8", "surrogatepass")
                 self._texts.update(len(content).to_bytes(8, "big") + content)
-        self._vectors.update(np.ascontiguousarray(vectors).data)
+        self._vectors.update(np.ascontiguousarray(rows.vectors).data)
+        for numbers in (rows.bounds, rows.counts):
+            if numbers is not None:
+                self._texts.update(np.array(numbers, "<i8").tobytes())
 
     def hexdigest(self) -> str:
         """Of all rows so far."""

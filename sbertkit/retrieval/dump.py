@@ -11,13 +11,15 @@ from sbertkit.arguments import output_file, path_text
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document
 from sbertkit.data.vector_parquet import WHOLE, VectorOrigin, VectorParquetWriter, VectorRows
+from sbertkit.encoder.passage_table import TO_THE_END
 from sbertkit.errors import InputError
 from sbertkit.index.faiss_files import write_flat_index
+from sbertkit.index.segment import Rows
 from sbertkit.retrieval.opening import open_view
-from sbertkit.retrieval.view import View
+from sbertkit.retrieval.view import Segment, View
 from sbertkit.storage import staged_file, storage_errors, sync_file
 
-_ROWS_PER_CHUNK = 4_096
+_DOCUMENTS_PER_CHUNK = 1_024
 
 
 def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -25,9 +27,10 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
     Args:
         index: The index folder.
-        path: ``NAME.parquet``, with columns ``id``, ``text``, ``metadata`` (JSON) and ``vector``,
-            which builds and changes read back without encoding; or ``NAME.faiss``, a flat
-            inner-product index, with the ids in the order of its rows in ``NAME.ids.json``.
+        path: ``NAME.parquet``, with columns ``id``, ``text``, ``metadata`` (JSON) and ``vector``
+            (with passages, lists of ``start``, ``end`` and ``vector``), which builds and changes
+            read back without encoding; or ``NAME.faiss``, a flat inner-product index, with the ids
+            in the order of its rows in ``NAME.ids.json``.
 
     Returns:
         The files.
@@ -54,25 +57,50 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
 
 def _write_parquet(view: View, path: Path) -> tuple[Path, ...]:
     entry = view.manifest.encoder
-    whole = view.row_count == len(view) and view.manifest.long.mode == "passages"
+    divided = view.row_count > len(view)
+    whole = view.manifest.long.mode == "passages" and not divided
     long = WHOLE if whole else str(view.manifest.long)
     made_by = VectorOrigin(entry.fingerprint, entry.precision, long)
     with (
         staged_file(path) as staged,
-        VectorParquetWriter(staged, entry.dim, made_by, metadata=True) as writer,
+        VectorParquetWriter(staged, entry.dim, made_by, metadata=True, lists=divided) as writer,
     ):
-        for documents, vectors in _chunks(view):
+        for documents, rows, segment in _chunks(view):
             ids, texts, metadata = zip(*documents, strict=True)
-            writer.write_rows(VectorRows(ids, texts, vectors), metadata)
+            of_documents = VectorRows(ids, texts, segment.vectors.at(rows))
+            if divided:
+                of_documents = _with_passages(of_documents, rows, segment)
+            writer.write_rows(of_documents, metadata)
     return (path,)
+
+
+def _with_passages(documents: VectorRows, rows: Rows, segment: Segment) -> VectorRows:
+    numbers = segment.passages.document_of(rows)
+    counts = np.unique(numbers, return_counts=True)[1].tolist()
+    texts = (
+        text for text, count in zip(documents.texts, counts, strict=True) for _ in range(count)
+    )
+    bounds = [
+        (start, len(text) if end == TO_THE_END else end)
+        for text, (start, end) in zip(texts, map(segment.passages.bounds_of, rows), strict=True)
+    ]
+    return documents._replace(bounds=bounds, counts=counts)
 
 
 def _write_faiss(view: View, path: Path) -> tuple[Path, ...]:
     beside = path.with_suffix(".ids.json")
     with staged_file(path) as staged, staged_file(beside) as staged_ids:
         dim = view.manifest.encoder.dim
-        write_flat_index(staged, (vectors for _, vectors in _chunks(view)), dim)
-        ids = [document.id for document in view.documents()]
+        ids: list[str] = []
+
+        def vectors() -> Iterator[Vectors]:
+            for documents, rows, segment in _chunks(view):
+                numbers = segment.passages.document_of(rows)
+                places = np.unique(numbers, return_inverse=True)[1].tolist()
+                ids.extend(documents[place].id for place in places)
+                yield segment.vectors.at(rows)
+
+        write_flat_index(staged, vectors(), dim)
         staged_ids.write_text(json.dumps(ids, ensure_ascii=False) + "\n", encoding="utf-8")
         sync_file(staged)
         sync_file(staged_ids)
@@ -81,11 +109,12 @@ def _write_faiss(view: View, path: Path) -> tuple[Path, ...]:
     return path, beside
 
 
-def _chunks(view: View) -> Iterator[tuple[list[Document], Vectors]]:
-    """Documents with their vectors, in chunks, in the order of the index."""
+def _chunks(view: View) -> Iterator[tuple[list[Document], Rows, Segment]]:
+    """Documents with the rows of their vectors, in chunks, in the order of the index."""
     for segment in view.segments:
         live = np.flatnonzero(segment.mask())
-        for start in range(0, len(live), _ROWS_PER_CHUNK):
-            rows = live[start : start + _ROWS_PER_CHUNK]
-            documents = segment.documents.at(rows.tolist())
-            yield [documents[row] for row in rows.tolist()], segment.vectors.at(rows)
+        for start in range(0, len(live), _DOCUMENTS_PER_CHUNK):
+            numbers = live[start : start + _DOCUMENTS_PER_CHUNK]
+            documents = segment.documents.at(numbers.tolist())
+            rows = segment.passages.rows_of(numbers)
+            yield [documents[number] for number in numbers.tolist()], rows, segment

@@ -16,10 +16,10 @@ from sbertkit.data.streams import open_seekable, reading
 from sbertkit.data.tables.arrow import arrow_errors
 from sbertkit.data.tables.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.text import printable
-from sbertkit.data.vector_parquet import WHOLE, stored_vectors
+from sbertkit.data.vector_parquet import WHOLE, holds_passages, stored_vectors, vector_rows
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
-from sbertkit.encoder.passage_table import PassageTable
+from sbertkit.encoder.passage_table import PassageTable, passage_text
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
 from sbertkit.index.segment import write_vectors
@@ -63,7 +63,7 @@ class ImportedVectors:
     long: LongOptions = TRUNCATE
 
     def write(self, documents: DocumentStore, path: Path) -> PassageTable:
-        """See `VectorSource`; each document is one passage.
+        """See `VectorSource`; each document is one passage, but in a dump with passages.
 
         Raises:
             InputError: A document without a vector, another number or size of vectors, or a vector
@@ -71,15 +71,20 @@ class ImportedVectors:
             ModelMismatch: The vectors are not this encoder's.
             StorageError: The disk is full or a permission is missing.
         """
+        passages = PassageTable(len(documents))
         if isinstance(self.source, str | os.PathLike) and _is_parquet(self.source):
-            _write_by_id(os.fspath(self.source), documents, path, self.dim)
+            name = os.fspath(self.source)
+            if holds_passages(name):
+                passages = _write_passages(name, documents, path, self.dim)
+            else:
+                _write_by_id(name, documents, path, self.dim)
         else:
             name, matrix = _matrix(self.source)
             rows = self._rows(name, matrix, len(documents))
             write_vectors(path, _in_order(name, matrix, rows, documents), self.dim)
         if self.encoder is not None:
-            _compare(documents, np.load(path, mmap_mode="r"), self.encoder, self.long)
-        return PassageTable(len(documents))
+            _compare(documents, passages, np.load(path, mmap_mode="r"), self.encoder, self.long)
+        return passages
 
     def _rows(self, name: str, matrix: Floats, count: int) -> npt.NDArray[np.int64]:
         """The rows of a matrix that belong to so many documents."""
@@ -217,6 +222,51 @@ def _write_by_id(name: str, store: DocumentStore, path: Path, dim: int) -> None:
         )
 
 
+def _write_passages(name: str, store: DocumentStore, path: Path, dim: int) -> PassageTable:
+    """Writes the vectors of a dump with passages, each at the row of its passage."""
+    bounds: dict[int, Sequence[tuple[int, int]]] = {}
+    for number, of_document, _ in _dumped(name, store, dim):
+        if number in bounds:
+            raise InputError(f"{name}: duplicate id; every document needs its passages once")
+        bounds[number] = of_document
+    missing = next((number for number in range(len(store)) if number not in bounds), None)
+    if missing is not None:
+        raise InputError(
+            f"{name} has no vector for document {store.at([missing])[missing].id!r}; give the file "
+            "that was made from this corpus"
+        )
+    table = PassageTable.of(bounds[number] for number in range(len(store)))
+    starts = range(0, len(table), _ROWS_PER_CHUNK)
+    zeros = (np.zeros((min(_ROWS_PER_CHUNK, len(table) - at), dim), np.float32) for at in starts)
+    write_vectors(path, zeros, dim)  # written, so that a full disk is an error
+    vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
+    for number, _, of_passages in _dumped(name, store, dim):
+        document = store.at([number])[number].id
+        rows = table.rows_of(np.array([number]))
+        vectors[rows] = _unit_rows(name, of_passages, lambda _, one=document: one)  # type: ignore[misc]
+    vectors.flush()
+    return table
+
+
+def _dumped(
+    name: str, store: DocumentStore, dim: int
+) -> Iterator[tuple[int, Sequence[tuple[int, int]], Floats]]:
+    """Number, bounds of the passages and vectors of each document of a store that a dump has."""
+    with open_seekable(name) as stream, arrow_errors(name):
+        for rows in vector_rows(stream):
+            if rows.vectors.shape[1] != dim:
+                raise InputError(
+                    f"{name}: expected vectors of size {dim}, found {rows.vectors.shape[1]}; is it "
+                    "the right model?"
+                )
+            found, first = store.find(rows.ids), 0
+            for document_id, count in zip(rows.ids, rows.counts or (), strict=True):
+                part = slice(first, first + count)
+                first += count
+                if document_id in found:
+                    yield found[document_id].row, (rows.bounds or ())[part], rows.vectors[part]
+
+
 def _unit_rows(name: str, rows: Floats, id_of: Callable[[int], str]) -> npt.NDArray[np.float32]:
     """Rows scaled to unit length; one without direction is refused with its document's id."""
     usable = np.isfinite(rows).all(axis=1) & rows.any(axis=1)
@@ -259,11 +309,23 @@ def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Floats]]:
             yield ids, column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim)
 
 
-def _compare(store: DocumentStore, vectors: Floats, encoder: Encoder, long: LongOptions) -> None:
+def _compare(
+    store: DocumentStore,
+    passages: PassageTable,
+    vectors: Floats,
+    encoder: Encoder,
+    long: LongOptions,
+) -> None:
     """Refuses vectors that differ from those of the encoder for some of the texts."""
-    rows = np.unique(np.linspace(0, len(store) - 1, min(_COMPARED, len(store))).astype(np.int64))
-    documents = store.at(rows.tolist())
-    texts = [documents[row].text for row in rows.tolist()]
+    count = len(passages)
+    rows = np.unique(np.linspace(0, count - 1, min(_COMPARED, count)).astype(np.int64))
+    numbers = passages.document_of(rows).tolist()
+    documents = store.at(numbers)
+    bounds = map(passages.bounds_of, rows.tolist())
+    texts = [
+        passage_text(documents[number].text, one)
+        for number, one in zip(numbers, bounds, strict=True)
+    ]
     run = encoder.start_run()
     expected = unit_rows(np.concatenate(list(run.vectors(texts, warn=False))))
     cosines = np.einsum("nd,nd->n", expected, np.asarray(vectors[rows], np.float32))
@@ -271,9 +333,8 @@ def _compare(store: DocumentStore, vectors: Floats, encoder: Encoder, long: Long
         cosines[list(run.report().truncated)] = 1
     lowest = int(np.argmin(cosines))
     if cosines[lowest] < _MIN_COSINE:
-        document = documents[int(rows[lowest])]
         raise ModelMismatch(
-            f"the vector given for document {document.id!r} is not the one of "
+            f"the vector given for document {documents[numbers[lowest]].id!r} is not the one of "
             f"{encoder.options.model} (cosine {cosines[lowest]:.2f}); give the model that made the "
             "vectors with model (--model), and the vectors in the order of the documents"
         )

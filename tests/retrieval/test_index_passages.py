@@ -246,6 +246,36 @@ def test_damaged_passages_are_made_from_the_texts(
         assert [hit.id for hit in found] == [one.id for one in expected if one.id != PAIRS[0][0]]
 
 
+def test_a_dump_brings_back_documents_and_passages(
+    tiny_encoder: Encoder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SearchIndex.build(PAIRS, tiny_encoder, tmp_path / "x") as index:
+        index.delete([PAIRS[0][0], PAIRS[4][0]])
+        left = [(one.id, one.text) for one in index.documents()]
+        expected = passages_in(index)
+        scores = [hit.score for hit in index.search(WORDS[0], 100)]
+    (dump,) = SearchIndex.dump_at(tmp_path / "x", tmp_path / "d.parquet")
+    with SearchIndex.build(dump, tiny_encoder, tmp_path / "y") as again:
+        assert "are used" in caplog.text
+        assert [(one.id, one.text) for one in again.documents()] == left
+        assert passages_in(again) == expected
+        assert [hit.score for hit in again.search(WORDS[0], 100)] == pytest.approx(scores)
+        assert not again.update(dump)
+        again.delete([PAIRS[3][0], PAIRS[6][0]])
+        changes = again.update(dump)
+        assert (changes.added, changes.encoded) == (2, 0)
+        assert passages_in(again) == expected
+    options = BuildOptions(vectors=dump)
+    with SearchIndex.build(left, tiny_encoder, tmp_path / "z", options=options) as given:
+        assert passages_in(given) == expected
+    with pytest.raises(InputError, match="has no vector for document 'd0'"):
+        SearchIndex.build(PAIRS, tiny_encoder, tmp_path / "w", options=options)
+    files = SearchIndex.dump_at(tmp_path / "x", tmp_path / "d.faiss")
+    ids = json.loads(files[1].read_text())
+    assert len(ids) == len(expected)
+    assert list(dict.fromkeys(ids)) == [one for one, _ in left]
+
+
 def made_older(path: Path) -> None:
     """Turns an index with truncated texts into one of the format before."""
     content = json.loads((path / "manifest.json").read_text())

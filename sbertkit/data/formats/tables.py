@@ -13,6 +13,7 @@ from sbertkit.data.tables.arrow import arrow_errors, parquet_rows
 from sbertkit.data.tables.batches import open_parquet
 from sbertkit.data.vector_parquet import document_of, has_vectors
 
+_VECTORS = ("vector", "start", "end")
 _WRITTEN = ColumnChoice(("text",), "id")
 """The columns of files that sbertkit writes."""
 
@@ -37,7 +38,7 @@ def _read_parquet(path: str, text: TextOptions, columns: DocumentColumns) -> Ite
             return
         if not columns.chosen:
             columns = DocumentColumns(_WRITTEN)  # whatever else somebody has added
-        for row in parquet_rows(file, columns, name, text.max_bytes, without=("vector",)):
+        for row in parquet_rows(file, columns, name, text.max_bytes, without=_VECTORS):
             try:
                 found = document_of(row) if isinstance(row, Row) else row
             except BadRecordError as error:
