@@ -1,24 +1,35 @@
 """What is done with texts longer than the limit, and what it does to retrieval.
 
-    SBERTKIT_DATA=FOLDER python eval/long_documents.py [--precision int8]
+    SBERTKIT_DATA=FOLDER python eval/long_documents.py [--costs]
 
 FOLDER holds retrieval/scifact and the other collections of `SETS`. Each collection under each limit
 of tokens is an entry of results/long_documents.json: truncation, the mean of the passages, and
 passages with each overlap, of which the best one counts, or the mean of the best two. A further
 entry looks for sentences of Python packages' descriptions by their place in the description.
+
+--costs measures what can be measured on an idle machine only: time, size and latency of an index
+of each kind, and what passages cost where no document is long.
 """
 
+import gzip
+import os
 import re
+import subprocess
+import sys
+import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import distributions
+from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from recording import VECTORS, Entries, Figures, arguments_of, data_folder
+from recording import VECTORS, Entries, Figures, arguments_of, data_folder, median_ratio
 
-from sbertkit import Encoder, evaluate_retrieval
+from sbertkit import BuildOptions, Encoder, SearchIndex, evaluate_index, evaluate_retrieval
 from sbertkit.arrays import Vectors
 from sbertkit.data import read_corpus
 from sbertkit.data.named import find_named
@@ -33,6 +44,10 @@ LIMITS = (64, 128, 256)
 OVERLAPS = (0, 32, 64)
 MEASURES = ("nDCG@10", "R@100")
 DEPTH = 1_000
+COSTS = (("truncate", 0), ("passages", 0), ("passages", 32), ("passages", 64), ("mean", 0))
+SHORT_TEXTS = ("en_reuters_titles", "en_stackoverflow_titles", "en_reuters_bodies")
+SHORT_COUNT = 100_000
+SHORT_RUNS = 3
 PLACES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Parts of a description: where a sentence that is looked for begins, of the whole length."""
 MIN_TOKENS = 512
@@ -56,13 +71,20 @@ class Found(NamedTuple):
 def main() -> None:
     """Measures the missing entries."""
     parser = arguments_of(__doc__)
-    parser.add_argument("--precision", default="fp32")
-    given = parser.parse_args()
+    parser.add_argument("--costs", action="store_true")
+    costs = parser.parse_args().costs
     entries = Entries("long_documents", SOURCES)
     root = data_folder("retrieval/scifact")
+    if costs:
+        for name in ("scifact", "lisa"):
+            folder = root / find_named(name).path
+            entries.measure(f"costs {name}", {"model": MODEL}, partial(measure_costs, folder))
+        run = partial(measure_short, root / "corpora")
+        entries.measure("short documents", {"model": MODEL}, run)
+        return
     for limit in LIMITS:
-        encoder = Encoder.load(MODEL, max_tokens=limit, precision=given.precision, device="cpu")
-        settings = {"model": MODEL, "max_tokens": limit, "precision": given.precision}
+        encoder = Encoder.load(MODEL, max_tokens=limit, device="cpu")
+        settings = {"model": MODEL, "max_tokens": limit}
         for name in SETS:
             collection = read_collection(root / find_named(name).path)
             run = partial(measure_collection, encoder, collection)
@@ -157,6 +179,77 @@ def measure_places(encoder: Encoder) -> Figures:
             },
         }
     return figures
+
+
+def measure_costs(folder: Path) -> Figures:
+    """Seconds to build, bytes without the encoder and milliseconds per query of each way."""
+    figures = {}
+    for long, overlap in COSTS:
+        with tempfile.TemporaryDirectory() as place:
+            encoder = Encoder.load(MODEL, device="cpu")
+            encoder.encode(["warm"] * 20_000)  # its export is opened
+            started = time.perf_counter()
+            options = BuildOptions(overlap=overlap)
+            with SearchIndex.build(
+                folder, encoder, Path(place) / "x", with_encoder=False, long=long, options=options
+            ) as index:
+                seconds = time.perf_counter() - started
+                info = index.info()
+                figures[f"{long} {overlap}"] = {
+                    "seconds": round(seconds, 1),
+                    "documents": info.documents,
+                    "vectors": info.vectors,
+                    "bytes": info.bytes,
+                    "latency": evaluate_index(index, queries=200).latency._asdict(),
+                }
+    return figures
+
+
+def short_texts(folder: Path) -> Iterator[str]:
+    """Titles and sentences, each once, and none above some tens of words."""
+    known: dict[str, None] = {}
+    for name in SHORT_TEXTS:
+        with gzip.open(folder / f"{name}.txt.gz", "rt", encoding="utf-8") as lines:
+            for line in lines:
+                for sentence in re.split(r"(?<=[.!?])\s+", line.strip()):
+                    known.setdefault(sentence[:400])
+    yield from known
+
+
+def measure_short(folder: Path) -> Figures:
+    """Seconds and megabytes of an index over short documents, with passages and truncated."""
+    texts = list(islice(filter(None, short_texts(folder)), SHORT_COUNT))
+    with tempfile.TemporaryDirectory() as place:
+        corpus = Path(place) / "corpus.txt"
+        corpus.write_text("\n".join(texts) + "\n", encoding="utf-8")
+        runs: dict[str, list[tuple[float, float]]] = {"passages": [], "truncate": []}
+        for _ in range(SHORT_RUNS):
+            for long, found in runs.items():
+                found.append(_built(corpus, Path(place) / long, long))
+    return {
+        "documents": len(texts),
+        **{
+            long: {
+                "seconds": [round(seconds, 2) for seconds, _ in found],
+                "peak_mb": [round(peak) for _, peak in found],
+            }
+            for long, found in runs.items()
+        },
+        "time_ratio": median_ratio(*([one for one, _ in found] for found in runs.values())),
+        "memory_ratio": median_ratio(*([one for _, one in found] for found in runs.values())),
+    }
+
+
+def _built(corpus: Path, place: Path, long: str) -> tuple[float, float]:
+    """Seconds and peak megabytes of a process that builds an index."""
+    command = [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(place)]
+    command += ["--long", long, "--precision", "int8", "--without-encoder", "--quiet"]
+    started = time.perf_counter()
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit("the build failed")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
 
 
 def descriptions() -> Iterator[str]:
