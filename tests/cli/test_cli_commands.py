@@ -118,7 +118,7 @@ def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: st
     facts = json.loads(run("info", index, "--format", "json").out)
     assert facts.keys() == {
         "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
-        "segments", "deleted", "encoder_bytes", "precision",
+        "segments", "deleted", "encoder_bytes", "precision", "long", "overlap", "vectors",
     }  # fmt: skip
     assert (facts["documents"], facts["kind"], facts["model"]) == (3, "flat", model)
 
@@ -222,7 +222,10 @@ def test_bad_lines_are_refused_or_skipped_on_demand(run: Run, model: str, tmp_pa
 def test_truncation_is_logged_once_also_with_quiet(run: Run, model: str, tmp_path: Path) -> None:
     corpus = tmp_path / "c.txt"
     corpus.write_text(f"short\n{'long ' * 200}\n{'very ' * 200}\n")
-    ran = run("index", corpus, "-o", tmp_path / "i", "--model", model, "--max-tokens", 8, "--quiet")
+    ran = run(
+        "index", corpus, "-o", tmp_path / "i", "--model", model, "--max-tokens", 8, "--quiet",
+        "--long", "truncate",
+    )  # fmt: skip
     assert ran.status == 0
     assert [line for line in ran.err.splitlines() if "truncated to 8 tokens" in line] == [
         line for line in ran.err.splitlines() if line.startswith("warning: 2 of 3 texts")
@@ -459,7 +462,8 @@ def test_a_long_text_is_shortened_in_a_table_and_whole_in_json(
 ) -> None:
     corpus = tmp_path / "c.txt"
     corpus.write_text("boat " * 10_000 + "\n")
-    assert run("index", corpus, "-o", tmp_path / "i", "--model", model).status == 0
+    built = run("index", corpus, "-o", tmp_path / "i", "--model", model, "--long", "truncate")
+    assert built.status == 0
     assert len(run("search", tmp_path / "i", "boat").out) < 2_000
     line = json.loads(run("search", tmp_path / "i", "boat", "--format", "jsonl").out)
     assert len(line["text"]) == 50_000

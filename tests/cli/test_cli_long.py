@@ -38,7 +38,9 @@ def test_a_hit_shows_its_passage(
     hits = [json.loads(line) for line in ran.out.splitlines()]
     assert [hit["rank"] for hit in hits] == list(range(1, 13))
     for hit in hits:
-        assert dict(PAIRS)[hit["id"]][hit["start"] : hit["end"]] == hit["text"]
+        text = dict(PAIRS)[hit["id"]]
+        assert text[hit.get("start", 0) : hit.get("end", len(text))] == hit["text"]
+        assert ("start" in hit) == ("end" in hit) == (hit["text"] != text)
     (long,) = [hit for hit in hits if hit["id"] == LONG[0]]
     assert len(long["text"]) < len(LONG[1]) / 2
     ran = run("search", tmp_path / "x", query, "--format", "jsonl", "-k", 99, "--hits", "passages")

@@ -190,6 +190,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "info": ("info", "index"),
     "verify": ("verify", "index"),
     "repair": ("repair", "index"),
+    "upgrade": ("upgrade", "truncated"),
     "dump": ("dump", "index", "-o", "out/x.parquet"),
     "train-nli": ("train-nli", "nli.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
@@ -239,6 +240,8 @@ def material(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
     )
     encoder = Encoder.load(root / "tiny", pooling="mean")
     SearchIndex.build(root / "corpus.txt", encoder, root / "index").close()
+    long = [(str(row), " ".join(lines[row : row + 20])) for row in range(0, 2_000, 20)]
+    SearchIndex.build(long, encoder, root / "truncated", long="truncate").close()
     return root
 
 
@@ -302,7 +305,7 @@ def _check_whole(work: Path) -> None:
     from sbertkit import Encoder, SearchIndex
 
     result = work / "out" / "x"
-    for folder in (work / "index", result):
+    for folder in (work / "index", work / "truncated", result):
         if (folder / "manifest.json").exists():
             assert SearchIndex.verify_at(folder) == ()
     if (result / "modules.json").exists() or (result / "export.json").exists():

@@ -71,6 +71,7 @@ PRINTING: dict[str, Arguments] = {
     "info": plain("/index"),
     "verify": plain("/index"),
     "repair": plain("/index"),
+    "upgrade": plain("/index"),
     "dump": plain("/index", "-o", "/dump.parquet"),
     "train-nli": lambda place: (
         *(place / "nli.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),

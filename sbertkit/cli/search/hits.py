@@ -63,7 +63,7 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
 
 
 def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
-    """Prints an object per hit; its text is the passage, from `start` to before `end`.
+    """Prints an object per hit; of a divided document it has the passage, with its start and end.
 
     Raises:
         InputError: No hit has a field that is to be shown.
@@ -71,7 +71,9 @@ def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown)
     _check_fields(hits, shown)
     for query, found in zip(queries, hits, strict=True):
         for rank, hit in enumerate(found, shown.first):
-            fields = {**hit._asdict(), **hit.passage._asdict()}
+            fields = hit._asdict()
+            if hit.passage.text != hit.text:
+                fields |= hit.passage._asdict()
             if shown.fields is not None:
                 fields["metadata"] = {
                     name: hit.metadata[name] for name in shown.fields if name in hit.metadata
