@@ -23,7 +23,9 @@ from sbertkit.errors import InputError
 
 _TOKENS_PER_CHAR = 33
 """No character has more: U+FDFA, normalized, in bytes."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
+_FILLER = "\u200b"
+"""Stands behind a character that two surrogates are repaired to."""
 
 
 class Span(NamedTuple):
@@ -255,5 +257,9 @@ class _Division:
 
 
 def _without_surrogates(text: str) -> str:
-    """The text with U+FFFD for each surrogate, character for character."""
-    return _SURROGATE.sub("\ufffd", text) if has_surrogates(text) else text
+    """The text repaired in as many characters as it has."""
+
+    def repaired(match: re.Match[str]) -> str:
+        return repair_surrogates(match[0]).ljust(len(match[0]), _FILLER)
+
+    return _SURROGATES.sub(repaired, text) if has_surrogates(text) else text

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 import transformers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from notes import Note
 
@@ -99,6 +99,7 @@ def check(tokenizer: Tokenizer, text: str, passages: list[Span], room: int) -> N
 @pytest.mark.parametrize("architecture", TOKENIZERS)
 @LENIENT
 @given(text=TEXTS, room=st.integers(4, 40), half=st.floats(0, 0.49))
+@example(text="the the the ΟΔΟΣ. \ud83d\ude00 ---\n ---\n ", room=14, half=0.0)
 def test_every_passage_fits_and_together_they_are_the_text(
     load: LOAD, architecture: str, text: str, room: int, half: float
 ) -> None:
