@@ -39,6 +39,8 @@ from sbertkit.encoder.passages import PassageSplitter
 from sbertkit.metrics import unit_rows
 
 MODEL = "all-MiniLM-L6-v2"
+PRECISION = "int8"
+"""Of the ways' comparison with each other, which is of millions of tokens for each."""
 SETS = ("cisi", "nfcorpus-ecir", "cranfield", "scifact", "lisa")
 LIMITS = (64, 128, 256)
 OVERLAPS = (0, 32, 64)
@@ -83,8 +85,8 @@ def main() -> None:
         entries.measure("short documents", {"model": MODEL}, run)
         return
     for limit in LIMITS:
-        encoder = Encoder.load(MODEL, max_tokens=limit, device="cpu")
-        settings = {"model": MODEL, "max_tokens": limit}
+        encoder = Encoder.load(MODEL, max_tokens=limit, precision=PRECISION, device="cpu")
+        settings = {"model": MODEL, "max_tokens": limit, "precision": PRECISION}
         for name in SETS:
             collection = read_collection(root / find_named(name).path)
             run = partial(measure_collection, encoder, collection)

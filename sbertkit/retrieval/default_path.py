@@ -8,7 +8,7 @@ from sbertkit.arguments import path_text
 from sbertkit.data.streams import STDIN, is_folder
 from sbertkit.data.text import printable
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.retrieval.manifest import is_index, read_manifest
+from sbertkit.retrieval.manifest import is_index, read_any_manifest
 
 _DEFAULT_FOLDER = Path("indexes")
 
@@ -56,7 +56,7 @@ def _refuse_other(path: Path, source: Path | None) -> None:
     if not is_index(path):
         return
     try:
-        built_from = read_manifest(path).corpus
+        built_from = read_any_manifest(path).corpus
     except DamagedIndex as error:
         raise InputError(
             f"{path} holds a damaged index of an unknown corpus; replace it with: -o {path} "

@@ -30,7 +30,7 @@ from sbertkit.retrieval.manifest import (
     Manifest,
     SegmentEntry,
     check_files,
-    read_manifest,
+    read_any_manifest,
 )
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.passage_file import read_passages
@@ -56,7 +56,7 @@ def repair_index(
 
     Vector indexes are rebuilt from the stored vectors, vectors from the stored texts with the
     encoder that built the index, and a damaged bundled encoder from its model. Documents and the
-    list of deleted ones have no second source.
+    list of deleted ones have no second source. A repaired index has the present format.
 
     Args:
         path: The index folder.
@@ -79,10 +79,10 @@ def repair_index(
         StorageError: The disk is full, a permission is missing or another process writes.
     """
     root = output_folder(path)
-    read_manifest(root)
+    read_any_manifest(root)
     with index_lock(root), storage_errors(root):
         refuse_links(root)
-        manifest = read_manifest(root)
+        manifest = read_any_manifest(root)
         load = partial(
             load_encoder, root, model=model, device=device, trust_remote_code=trust_remote_code
         )

@@ -101,6 +101,12 @@ def test_upgrade(run: Run, tiny_encoder: Encoder, corpus: Path, tmp_path: Path) 
     refused = run("search", path, "any")
     assert refused.status == 1
     assert f"upgrade it with: sbertkit upgrade {path}" in refused.err
+    updated = run("index", corpus, "-o", path, "--update")
+    assert f"sbertkit upgrade {path}" in updated.err
+    rebuilt = run(
+        "index", corpus, "-o", path, *options(tiny_encoder), "--kind", "ivf", "--clusters", 99
+    )
+    assert "99 clusters" in rebuilt.err  # and not refused for its format
     ran = run("upgrade", path)
     assert ran.status == 0, ran.err
     vectors = SearchIndex.info_at(path).vectors

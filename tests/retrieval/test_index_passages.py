@@ -327,6 +327,21 @@ def test_an_older_index_can_be_built_anew(tiny_encoder: Encoder, tmp_path: Path)
         assert len(list((path / "segments").iterdir())) == 1
 
 
+def test_a_damaged_older_index_is_repaired(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with SearchIndex.build(PAIRS, tiny_encoder, path, long="truncate") as index:
+        expected = index.search(WORDS[0], 100)
+    made_older(path)
+    (vectors,) = path.rglob("vectors.npy")
+    vectors.write_bytes(vectors.read_bytes()[:-1])
+    with pytest.raises(DamagedIndex, match="sbertkit repair"):
+        upgrade_index(path)
+    assert [Path(one.file).name for one in SearchIndex.repair_at(path).repaired] == ["vectors.npy"]
+    with SearchIndex.open(path, tiny_encoder) as index:
+        assert (index.info().long, index.verify()) == ("truncate", ())
+        assert [hit.id for hit in index.search(WORDS[0], 100)] == [hit.id for hit in expected]
+
+
 def test_another_encoder_upgrades_nothing(
     tiny_encoder: Encoder, bundled_encoder: Encoder, tmp_path: Path
 ) -> None:
