@@ -74,7 +74,7 @@ class ImportedVectors:
         passages = PassageTable(len(documents))
         if isinstance(self.source, str | os.PathLike) and _is_parquet(self.source):
             name = os.fspath(self.source)
-            if holds_passages(name):
+            if _is_dump_with_passages(name):
                 passages = _write_passages(name, documents, path, self.dim)
             else:
                 _write_by_id(name, documents, path, self.dim)
@@ -152,6 +152,13 @@ def without_vectors(
 
 def _is_parquet(source: str | os.PathLike[str]) -> bool:
     return Path(source).suffix.lower() == ".parquet"
+
+
+def _is_dump_with_passages(name: str) -> bool:
+    if not Path(name).is_file():  # a pipe, which can be read once
+        return False
+    with reading(name), arrow_errors(name):
+        return holds_passages(name)
 
 
 def _matrix(source: Importable) -> tuple[str, Floats]:

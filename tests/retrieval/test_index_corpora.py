@@ -51,14 +51,15 @@ def jsonl(*records: object) -> str:
 
 
 def found(index: SearchIndex) -> dict[str, str]:
-    """All documents, each of which its own text finds first."""
-    hits = {hit.id: hit.text for hit in index.search("anything", k=10**6)}
-    assert len(hits) == len(index)
-    for identifier, text in hits.items():
-        first = index.search(text, k=1)[0]
-        assert (first.id, first.text) == (identifier, text)
+    """All documents, each of which the text of its passages finds first."""
+    hits = index.search("anything", k=10**6, hits="passages")
+    texts = {hit.id: hit.text for hit in hits}
+    assert len(texts) == len(index)
+    for hit in hits:
+        first = index.search(hit.passage.text, k=1)[0]
+        assert (first.id, first.text) == (hit.id, hit.text)
         assert first.score == pytest.approx(1, abs=1e-4)
-    return hits
+    return texts
 
 
 LINES = ["First line, with a comma", "Second: größer", "", "Fourth line", "Fifth and last"]
@@ -236,12 +237,20 @@ def test_a_line_of_ten_million_characters_is_a_document(
     built: Callable[..., SearchIndex],
 ) -> None:
     line = "y" * 10_000_000
-    index = built("x.txt", f"short one\n{line}\nshort two\n")
+    index = built("x.txt", f"short one\n{line}\nshort two\n", long="truncate")
     assert index.get("2").text == line
     (hit,) = index.search(line, k=1)
     assert (hit.id, hit.text == line) == ("2", True)
     assert hit.score == pytest.approx(1, abs=1e-4)
     assert index.search("short two", k=1)[0].id == "3"
+
+
+def test_a_long_line_without_a_space_is_passages(built: Callable[..., SearchIndex]) -> None:
+    line = "y" * 300_000
+    index = built("x.txt", f"short one\n{line}\nshort two\n")
+    (hit,) = index.search("y" * 50, k=1)
+    assert (hit.id, hit.text == line) == ("2", True)
+    assert set(hit.passage.text) == {"y"}
 
 
 def test_texts_are_stored_as_they_are(built: Callable[..., SearchIndex]) -> None:
@@ -295,7 +304,7 @@ def test_warnings_come_once_a_run(
 ) -> None:
     caplog.set_level(logging.INFO)
     lines = "".join(f"{text} {'long ' * 40}\n\n" for _, text in documents(500))
-    built("x.txt", lines)
+    built("x.txt", lines, long="truncate")
     messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(messages) == 2
     assert any("500 of 500 texts were truncated" in message for message in messages)
