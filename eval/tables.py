@@ -269,6 +269,90 @@ def retrieval_table(entries: Figures) -> str:
     )
 
 
+WAYS = {
+    "truncate": "truncated",
+    "mean": "mean of passages",
+    **{f"passages {overlap}": f"best passage, overlap {overlap}" for overlap in (0, 32, 64)},
+    **{f"best two {overlap}": f"best two passages, overlap {overlap}" for overlap in (0, 32, 64)},
+}
+LONG_SETS = ("cisi", "nfcorpus-ecir", "cranfield", "scifact", "lisa")
+
+
+def long_documents_table(entries: Figures) -> str:
+    """Each way on each collection and limit, sentences by their place, and what an index costs."""
+    limits = sorted({one["max_tokens"] for one in entries.values() if "max_tokens" in one})
+    parts = [_ways(entries, limit) for limit in limits]
+    parts += [
+        _places(entries[f"places {limit}"]) for limit in limits if f"places {limit}" in entries
+    ]
+    parts += [
+        _index_costs(name, entries[key])
+        for name in LONG_SETS
+        if (key := f"costs {name}") in entries
+    ]
+    if "short documents" in entries:
+        parts.append(_short_documents(entries["short documents"]))
+    return "\n\n".join(parts)
+
+
+def _ways(entries: Figures, limit: int) -> str:
+    """nDCG@10 / R@100 of each way under a limit of tokens, and their mean over the collections."""
+    names = [name for name in LONG_SETS if f"{name} {limit}" in entries]
+    found = [entries[f"{name} {limit}"] for name in names]
+    rows = []
+    for way, title in WAYS.items():
+        scores = [(one[way]["nDCG@10"], one[way]["R@100"]) for one in found if way in one]
+        if len(scores) == len(names):
+            means = [statistics.mean(column) for column in zip(*scores, strict=True)]
+            shown = (f"{percent(first)} / {percent(second)}" for first, second in (*scores, means))
+            rows.append((title, *shown))
+    header = (f"{limit} tokens", *names, "mean")
+    return f"{markdown(header, rows)}\n\nnDCG@10 / R@100, times 100, in {found[0]['precision']}."
+
+
+def _places(figures: Figures) -> str:
+    """How often a description is among the first three, by the place of the sentence in it."""
+    places = [place for place in figures["truncate"] if place != "vectors"]
+    rows = [
+        (title, *(percent(figures[way][place]["in 3"]) for place in places))
+        for way, title in WAYS.items()
+        if way in figures
+    ]
+    header = (f"{figures['max_tokens']} tokens: sentence at", *(f"{float(p):.0%}" for p in places))
+    return (
+        f"{markdown(header, rows)}\n\nPercent of {figures['queries']} sentences of "
+        f"{figures['documents']} long package descriptions whose description is among the first "
+        "three hits."
+    )
+
+
+def _index_costs(name: str, figures: Figures) -> str:
+    """What an index of each way costs."""
+    columns: Columns = {
+        f"index of {name}": lambda row: row[0].removesuffix(" 0").replace(" ", ", overlap "),
+        "vectors": lambda row: f"{row[1]['vectors']:,}",
+        "seconds to build": lambda row: row[1]["seconds"],
+        "MB": lambda row: number(row[1]["bytes"] / 1e6, 1),
+        "ms per query (p50)": lambda row: row[1]["latency"]["p50"],
+    }
+    ways = [(way, one) for way, one in figures.items() if isinstance(one, dict)]
+    return table(ways, columns)
+
+
+def _short_documents(figures: Figures) -> str:
+    """What passages cost where no document is long."""
+    seconds, peaks = (
+        {way: statistics.median(figures[way][part]) for way in ("passages", "truncate")}
+        for part in ("seconds", "peak_mb")
+    )
+    return (
+        f"{figures['documents']:,} short documents, int8, whole processes: "
+        f"{seconds['passages']:.1f} s and {peaks['passages']:.0f} MB with passages, "
+        f"{seconds['truncate']:.1f} s and {peaks['truncate']:.0f} MB truncated (ratios {figures['time_ratio']:.3f} and "
+        f"{figures['memory_ratio']:.3f})."
+    )
+
+
 def post_processing_table(entries: Figures) -> str:
     """Scores and spaces of each model by pooling and post-processor."""
 
@@ -582,6 +666,28 @@ def _normalization(results: Mapping[str, Figures]) -> str:
     return "; ".join(parts)
 
 
+def _long_texts(results: Mapping[str, Figures]) -> str:
+    entries = results["long_documents"]
+    parts = []
+    for limit in sorted({one["max_tokens"] for one in entries.values() if "max_tokens" in one}):
+        sets = [entries[f"{name} {limit}"] for name in LONG_SETS]
+        late = entries[f"places {limit}"]
+        shown = ", ".join(
+            f"{way} {percent(statistics.mean(one[name]['nDCG@10'] for one in sets))} "
+            f"({percent(late[name]['0.7']['in 3'])})"
+            for way, name in (
+                ("truncated", "truncate"),
+                ("mean of passages", "mean"),
+                ("best passage", "passages 0"),
+            )
+        )
+        parts.append(f"{limit} tokens: {shown}")
+    return (
+        "nDCG@10 over five collections (percent of late sentences whose document is among the "
+        f"first three): {'; '.join(parts)}"
+    )
+
+
 CLAIMS: dict[str, tuple[str, Callable[[Mapping[str, Figures]], str]]] = {
     "BERT's CLS vector is poor for single sentences, mean pooling is better, and better still "
     "once fine-tuned": (
@@ -608,10 +714,15 @@ CLAIMS: dict[str, tuple[str, Callable[[Mapping[str, Figures]], str]]] = {
         "contrastive training it comes within a point",
         _eos_and_mean,
     ),
+    "Positions end (BERT's at 512): long texts need windows, hierarchical pooling, or sparse "
+    "attention (Longformer, BigBird)": (
+        "TO BE WRITTEN",
+        _long_texts,
+    ),
 }
 """By the claim our verdict, and what shows the figures behind it."""
 
-CLAIMS_FROM = ("train_nli", "pooling", "isotropy", "post_processing")
+CLAIMS_FROM = ("train_nli", "pooling", "isotropy", "post_processing", "long_documents")
 
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
@@ -625,6 +736,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "self_search": self_search_table,
     "sts": sts_table,
     "retrieval": retrieval_table,
+    "long_documents": long_documents_table,
     "post_processing": post_processing_table,
     "isotropy": isotropy_table,
     "diagnosis": diagnosis_table,
