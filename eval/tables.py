@@ -348,8 +348,8 @@ def _short_documents(figures: Figures) -> str:
     return (
         f"{figures['documents']:,} short documents, int8, whole processes: "
         f"{seconds['passages']:.1f} s and {peaks['passages']:.0f} MB with passages, "
-        f"{seconds['truncate']:.1f} s and {peaks['truncate']:.0f} MB truncated (ratios {figures['time_ratio']:.3f} and "
-        f"{figures['memory_ratio']:.3f})."
+        f"{seconds['truncate']:.1f} s and {peaks['truncate']:.0f} MB truncated "
+        f"(ratios {figures['time_ratio']:.3f} and {figures['memory_ratio']:.3f})."
     )
 
 
