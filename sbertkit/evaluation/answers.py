@@ -4,7 +4,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,11 @@ from sbertkit.retrieval import SearchIndex
 logger = logging.getLogger(__name__)
 
 _QUERIES_PER_CHUNK = 64
+_SHOWN = 100
+"""Hits of a query whose passages are kept, for those who look at them."""
+
+
+Passages = Mapping[str, Mapping[str, tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Answers:
         missing: Judged documents that cannot be found.
         other_texts: Queries whose id is by chance that of a document.
         encoded: Counts of the texts that were encoded; None for a run.
+        passages: Start and end of the passage that an index found, by query id and document id.
     """
 
     run: Run
@@ -45,6 +51,7 @@ class Answers:
     missing: tuple[str, ...]
     other_texts: frozenset[str]
     encoded: TextCounts | None = None
+    passages: Passages = field(default_factory=dict)
 
 
 def check_run(run: Run, qrels: Qrels) -> None:
@@ -102,6 +109,7 @@ def _answers(
 def from_index(index: SearchIndex, collection: Collection, k: int) -> Answers:
     """The `k` best documents of an index for each query."""
     run: dict[str, dict[str, float]] = {}
+    passages: dict[str, dict[str, tuple[int, int]]] = {}
     names, texts = list(collection.queries), list(collection.queries.values())
     vectors, report = index.encoder.encode_with_report(texts, kind="query")
     for start in range(0, len(names), _QUERIES_PER_CHUNK):
@@ -109,9 +117,12 @@ def from_index(index: SearchIndex, collection: Collection, k: int) -> Answers:
         hits = index.search_batch(vectors[chunk], k)
         for name, found in zip(names[chunk], hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
+            parts = (hit for hit in found[:_SHOWN] if hit.passage.text != hit.text)
+            passages[name] = {hit.id: (hit.passage.start, hit.passage.end) for hit in parts}
     missing = (name for name in relevant(collection.qrels) if document_text(index, name) is None)
     same_ids = texts_of_same_ids(index, collection)
-    return _answers(run, collection, missing, same_ids, TextCounts.of(report))
+    answers = _answers(run, collection, missing, same_ids, TextCounts.of(report))
+    return replace(answers, passages=passages)
 
 
 def texts_of_same_ids(index: SearchIndex, collection: Collection) -> dict[str, str]:

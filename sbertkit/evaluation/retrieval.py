@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,14 @@ from sbertkit.data.text import printable
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.evaluation.answers import Answers, check_run, from_encoder, from_index, from_run
+from sbertkit.evaluation.answers import (
+    Answers,
+    Passages,
+    check_run,
+    from_encoder,
+    from_index,
+    from_run,
+)
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import listed
@@ -61,6 +68,8 @@ class RetrievalResult:
             index; None for a run.
         run: Scores of the documents found, by query id and document id.
         qrels: Grades of the queries in the means; as `run` not part of `to_dict`.
+        passages: Start and end of the passages that an index found first, by query id and document
+            id, where a document has several; not part of `to_dict` either.
     """
 
     measures: Mapping[str, float]
@@ -76,10 +85,11 @@ class RetrievalResult:
     encoded: TextCounts | None
     run: Run
     qrels: Qrels
+    passages: Passages = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result without `run` and `qrels`, as strict JSON can hold it."""
-        return to_dict(self, without=("run", "qrels"))
+        """The result without `run`, `qrels` and `passages`, as strict JSON can hold it."""
+        return to_dict(self, without=("run", "qrels", "passages"))
 
 
 def evaluate_run(
@@ -228,6 +238,7 @@ def _measure(
         encoded=answers.encoded,
         run=run,
         qrels=counted,
+        passages=answers.passages,
     )
 
 

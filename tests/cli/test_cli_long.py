@@ -211,5 +211,17 @@ def test_eval_retrieval_counts_passages(run: Run, tiny_encoder: Encoder, tmp_pat
         assert hits[0] == pytest.approx(hits[1], abs=1e-4)
         runs[long] = hits[0]
     assert runs["passages"][LONG[0]] > max(runs[other][LONG[0]] for other in ("truncate", "mean"))
+    page = tmp_path / "page.html"
+    ran = run("eval", "retrieval", folder, "--index", tmp_path / "passages", "--report", page)
+    assert ran.status == 0, ran.err
+    with SearchIndex.open(tmp_path / "passages") as opened:
+        found = opened.search(query, 12)
+    divided = [hit for hit in found if hit.passage.text != hit.text]
+    assert any(hit.passage.start for hit in divided)
+    shown = page.read_text().split("returned")[1:]
+    for hit in divided[:3]:
+        assert any(f"{hit.id}: {hit.passage.text[:60]}" in part for part in shown) or (
+            f"{hit.id} (relevant): {hit.passage.text[:60]}" in page.read_text()
+        )
     refused = run("eval", "retrieval", folder, "--index", tmp_path / "mean", "--long", "mean")
     assert "--long and --index do not go together" in refused.err

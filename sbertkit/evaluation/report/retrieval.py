@@ -162,8 +162,14 @@ def _hardest(
     for query in _hardest_queries(result):
         grades, found = result.qrels[query], result.run.get(query, {})
         ranks = {document: rank for rank, document in enumerate(ranked(found), 1)}
+        places = result.passages.get(query, {})
         returned = [
-            _shown(document, "relevant" if grades.get(document, 0) > 0 else "", documents)
+            _shown(
+                document,
+                "relevant" if grades.get(document, 0) > 0 else "",
+                documents,
+                places.get(document),
+            )
             for document in _returned(result, query)
         ]
         relevant = [
@@ -185,9 +191,17 @@ def _hardest(
     )
 
 
-def _shown(document: str, remark: str, documents: Mapping[str, str]) -> str:
-    """A document as ``ID (REMARK): TEXT``."""
-    text = " ".join(documents.get(document, "").split())
+def _shown(
+    document: str,
+    remark: str,
+    documents: Mapping[str, str],
+    passage: tuple[int, int] | None = None,
+) -> str:
+    """A document as ``ID (REMARK): TEXT``; of its text the passage with these bounds."""
+    text = documents.get(document, "")
+    if passage is not None:
+        text = text[slice(*passage)]
+    text = " ".join(text.split())
     short = text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 3]}..."
     named = f"{document} ({remark})" if remark else document
     return f"{named}: {short}" if short else named
