@@ -1,6 +1,6 @@
 """Whether any job hangs: processes of the main jobs, more at a time than there are cores.
 
-python eval/hangs.py [--runs 30] [--first-uses 200]
+python eval/hangs.py [--runs 30] [--first-uses 200] [--only JOB ...]
 
 A job that has not ended within its limit is counted as hung and killed. First uses are those of
 a runtime by two threads, each of which loads an encoder, with the interpreter switching threads as
@@ -62,13 +62,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--first-uses", type=int, default=200)
     parser.add_argument("--signals", type=int, default=30)
+    parser.add_argument("--only", nargs="*", default=[], metavar="JOB")
     arguments = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     entries = Entries("hangs", ["sbertkit", "eval/hangs.py"])
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         jobs = _jobs(work)
-        first_uses = _first_uses(work)
+        first_uses = {} if arguments.only else _first_uses(work)
+        if arguments.only:
+            jobs = {name: jobs[name] for name in arguments.only}
         for name, command in first_uses.items():
             runs = arguments.first_uses if name == "openvino" else arguments.runs
             _measure(entries, f"first use, {name}", command, runs, work)
@@ -145,13 +148,23 @@ def _jobs(work: Path) -> dict[str, Sequence[str]]:
     for name, count in (("thousand", 1_000), ("six_thousand", 6_000)):
         lines = (f"line number {number} about things\n" for number in range(count))
         (work / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
+    long = (
+        " ".join(f"{number}.{word} of many words." for word in range(2_000)) for number in range(8)
+    )
+    (work / "long.txt").write_text("\n".join(long), encoding="utf-8")
     sbertkit = (sys.executable, "-m", "sbertkit")
     index = work / "index"
     subprocess.run([*sbertkit, "index", "six_thousand.txt", "-o", str(index)], cwd=work, check=True)
+    truncated = ("index", "long.txt", "-o", "truncated", "--long", "truncate")
+    subprocess.run([*sbertkit, *truncated], cwd=work, check=True)
+    upgrade = f"exec {sys.executable} -m sbertkit upgrade"
     jobs: dict[str, Sequence[str]] = {
         "search": (*sbertkit, "search", "index", "a line about something"),
         "encode": (*sbertkit, "encode", "thousand.txt", "-o", "{number}.npy"),
         "index": (*sbertkit, "index", "six_thousand.txt", "-o", "{number}"),
+        "index, long": (*sbertkit, "index", "long.txt", "-o", "{number}", "--overlap", "16"),
+        "encode, long": (*sbertkit, "encode", "long.txt", "-o", "{number}.npy", "--long", "mean"),
+        "upgrade": ("sh", "-c", f"cp -r truncated {{number}} && {upgrade} {{number}}"),
         "demo": (*sbertkit, "demo", "-o", "{number}"),
     }
     data = os.environ.get("SBERTKIT_DATA")
