@@ -7,17 +7,15 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import compress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sbertkit.data.chunk_log import ChunkLog
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.divided_texts import DividedText, TextDivider, divide
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.passage_table import Int64, PassageTable
-from sbertkit.encoder.passages import PassageSplitter
 from sbertkit.encoder.report import EncodeStats
 from sbertkit.index.segment import unit_chunk
 from sbertkit.progress import Advance, track
@@ -27,6 +25,9 @@ from sbertkit.retrieval.view import View
 from sbertkit.retrieval.workspace import CHUNKS_FILE
 from sbertkit.schema import as_record
 from sbertkit.storage import caller_items, storage_errors
+
+if TYPE_CHECKING:  # a search divides nothing
+    from sbertkit.encoder.divided_texts import DividedText
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,9 @@ class EncodedVectors:
         """The passages of so many texts."""
         if self.long.mode != "passages":
             return PassageTable(count)
+        from sbertkit.encoder.divided_texts import divide
+        from sbertkit.encoder.passages import PassageSplitter
+
         splitter = PassageSplitter.of(self.encoder.spec, self.long.overlap)
         with track("dividing", count, shown=self.progress) as advance:
             return PassageTable.of(_bounds(divide(splitter, texts), advance))
@@ -90,6 +94,8 @@ class EncodedVectors:
             chunks = log.chunks if log is not None else ()
             writer = stack.enter_context(closing(NpyWriter(path, self.encoder.dim, chunks)))
             if self.long.mode == "mean":
+                from sbertkit.encoder.divided_texts import TextDivider
+
                 divider = TextDivider(self.encoder.spec, self.long.overlap)
                 passages = divider.passages(texts)
                 encoded = divider.means(run.vectors(passages, progress=self.progress))
@@ -203,7 +209,7 @@ def digest(text: str) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _bounds(texts: Iterable[DividedText], advance: Advance) -> Iterator[list[tuple[int, int]]]:
+def _bounds(texts: Iterable["DividedText"], advance: Advance) -> Iterator[list[tuple[int, int]]]:
     for divided in texts:
         advance(1)
         yield [(one.start, one.end) for one in divided.passages]
