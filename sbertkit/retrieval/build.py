@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sbertkit.arguments import refuses_unknown
 from sbertkit.data import ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
@@ -27,6 +28,7 @@ from sbertkit.retrieval.workspace import Workspace, check_target, index_lock, ne
 from sbertkit.storage import caller_errors, made_parents, storage_errors
 
 
+@refuses_unknown
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """What only some builds need.
