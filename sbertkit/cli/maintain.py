@@ -12,7 +12,7 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_line
-from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
+from sbertkit.encoder.long_options import LongOptions
 from sbertkit.formatting import counted
 
 
@@ -105,9 +105,9 @@ def repair(
     "--model", metavar="MODEL", type=MODEL, help="Where the model is now, if it was moved."
 )
 @long_options(
-    DEFAULT_LONG,
+    None,
     "passages encodes the passages of texts that were truncated, truncate leaves all as it is; for "
-    "mean, build the index again.",
+    "mean, build the index again.  [default: passages, where texts were truncated]",
 )
 @device_option
 @trust_option
@@ -116,7 +116,7 @@ def repair(
 def upgrade(
     directory: str,
     model: str | None,
-    long: LongOptions,
+    long: LongOptions | None,
     device: str,
     trust_remote_code: bool,
     quiet: bool,

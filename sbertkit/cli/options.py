@@ -13,7 +13,7 @@ from sbertkit.cli.settings import Names
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
 from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
-from sbertkit.encoder.long_options import LONG_CHOICES, LongOptions
+from sbertkit.encoder.long_options import DEFAULT_LONG, LONG_CHOICES, LongOptions
 from sbertkit.encoder.pooling import POOLINGS
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ _OVERLAP_OPTION = click.option(
 )
 
 
-def long_options(default: str, help_text: str) -> Callable[[Command], Command]:
+def long_options(default: str | None, help_text: str) -> Callable[[Command], Command]:
     """Adds what is done with long texts; the command gets `long`.
 
     Args:
-        default: The default of ``--long``.
+        default: The default of ``--long``; without one, `long` is None unless an option is given.
         help_text: What each choice does there.
     """
     choice = click.option(
@@ -180,17 +180,19 @@ def long_options(default: str, help_text: str) -> Callable[[Command], Command]:
         "mode",
         type=click.Choice(tuple(LONG_CHOICES)),
         default=default,
-        show_default=True,
+        show_default=default is not None,
         help=help_text,
     )
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
-        def with_long(*, mode: str, overlap: int, **others: Any) -> Any:
+        def with_long(*, mode: str | None, overlap: int, **others: Any) -> Any:
             from sbertkit.errors import InputError
 
+            if mode is None and not overlap:
+                return command(long=None, **others)
             try:
-                long = LongOptions(mode, overlap)
+                long = LongOptions(mode or DEFAULT_LONG, overlap)
             except InputError as error:
                 raise click.UsageError(error.in_shell) from error
             return command(long=long, **others)

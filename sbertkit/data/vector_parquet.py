@@ -184,8 +184,11 @@ def stored_vectors(path: str) -> VectorOrigin | None:
         if not has_vectors(file) or not {"id", "text", "vector"} <= set(file.schema_arrow.names):
             return None
         digest = _RowDigest()
-        for rows in _rows(file):
-            digest.add(rows)
+        try:
+            for rows in _rows(file):
+                digest.add(rows)
+        except InputError:  # it was changed
+            return None
         if (file.metadata.metadata or {}).get(_DIGEST) != digest.hexdigest().encode():
             return None
         try:
@@ -201,7 +204,22 @@ def holds_passages(path: str) -> bool:
         names = file.schema_arrow.names
         if not has_vectors(file) or not {"start", "end", "vector"} <= set(names):
             return False
-        return hasattr(file.schema_arrow.field("vector").type.value_type, "value_type")
+        kind = getattr(file.schema_arrow.field("vector").type, "value_type", None)
+        return hasattr(kind, "value_type")
+
+
+def refuse_passage_rows(file: Any, name: str) -> None:
+    """Refuses a ``ParquetFile`` that `encode` wrote with a row for each passage.
+
+    Raises:
+        InputError: It is one: its rows are no documents.
+    """
+    schema = file.schema_arrow
+    if has_vectors(file) and "start" in schema.names and str(schema.field("start").type) == "int64":
+        raise InputError(
+            f"{name} has a row for each passage, not for each document: give the corpus that it "
+            "was made from, or the file that dump writes of an index"
+        )
 
 
 def vector_rows(stream: BinaryIO) -> Iterator[VectorRows]:
@@ -212,18 +230,36 @@ def vector_rows(stream: BinaryIO) -> Iterator[VectorRows]:
 def _rows(file: Any) -> Iterator[VectorRows]:
     names = file.schema_arrow.names
     sides = [name for name in ("start", "end") if has_vectors(file) and name in names]
+    first = 1
     for batch in parquet_batches(file, ["id", "text", *sides, "vector"]):
-        ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
-        parts = [batch.column(name) for name in (*sides, "vector")]
-        counts = None
-        if hasattr(parts[-1].type.value_type, "value_type"):  # lists of vectors
-            counts = parts[-1].value_lengths().to_pylist()
-            parts = [part.flatten() for part in parts]
-        bounds = None
-        if len(sides) > 1:
-            bounds = list(zip(*(part.to_pylist() for part in parts[:-1]), strict=True))
-        flat = parts[-1].flatten().to_numpy(zero_copy_only=False)
-        yield VectorRows(ids, texts, flat.reshape(len(parts[-1]), -1), bounds, counts)
+        try:
+            yield _batch_rows(batch, sides)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"rows {first} to {first + len(batch) - 1}: expected in each a vector, or lists of "
+                "as many starts, ends and vectors of one size, none of them empty; make the file "
+                "again"
+            ) from error
+        first += len(batch)
+
+
+def _batch_rows(batch: Any, sides: Sequence[str]) -> VectorRows:
+    """The rows of a batch; any other error than ours means that somebody has changed them."""
+    ids, texts = batch.column("id").to_pylist(), batch.column("text").to_pylist()
+    parts = [batch.column(name) for name in (*sides, "vector")]
+    counts = None
+    if hasattr(parts[-1].type.value_type, "value_type"):  # lists of vectors
+        counts, *others = (part.value_lengths().to_pylist() for part in reversed(parts))
+        if any(other != counts for other in others) or not all(counts):
+            raise ValueError("lists of other lengths")
+        parts = [part.flatten() for part in parts]
+    if any(part.null_count for part in parts) or None in ids:
+        raise ValueError("a row without a value")
+    bounds = None
+    if len(sides) > 1:
+        bounds = list(zip(*(part.to_pylist() for part in parts[:-1]), strict=True))
+    flat = parts[-1].flatten().to_numpy(zero_copy_only=False)
+    return VectorRows(ids, texts, flat.reshape(len(parts[-1]), -1), bounds, counts)
 
 
 class _RowDigest:

@@ -95,7 +95,8 @@ def encode_corpus(
             writer.made = replace(made, long=WHOLE)
     for message in report.warnings():
         logger.warning("%s: %s", source, message)
-    return run.report()
+    encoded = run.report()
+    return replace(encoded, rows=rows.documents) if long.mode == "mean" else encoded
 
 
 class _Rows:

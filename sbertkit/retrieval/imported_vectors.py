@@ -16,12 +16,21 @@ from sbertkit.data.streams import open_seekable, reading
 from sbertkit.data.tables.arrow import arrow_errors
 from sbertkit.data.tables.batches import checked_rows, open_parquet, parquet_batches
 from sbertkit.data.text import printable
-from sbertkit.data.vector_parquet import WHOLE, holds_passages, stored_vectors, vector_rows
+from sbertkit.data.vector_parquet import (
+    WHOLE,
+    holds_passages,
+    refuse_passage_rows,
+    stored_vectors,
+    vector_rows,
+)
 from sbertkit.encoder import Encoder
+from sbertkit.encoder.divided_texts import divide
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.passage_table import PassageTable, passage_text
+from sbertkit.encoder.passages import PassageSplitter
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
+from sbertkit.formatting import counted
 from sbertkit.index.segment import write_vectors
 from sbertkit.metrics.cosine import is_masked, unit_rows
 from sbertkit.retrieval.corpus import CorpusReader
@@ -83,8 +92,41 @@ class ImportedVectors:
             rows = self._rows(name, matrix, len(documents))
             write_vectors(path, _in_order(name, matrix, rows, documents), self.dim)
         if self.encoder is not None:
+            self._check_long(documents, passages, self.encoder)
             _compare(documents, passages, np.load(path, mmap_mode="r"), self.encoder, self.long)
         return passages
+
+    def _check_long(
+        self, documents: DocumentStore, passages: PassageTable, encoder: Encoder
+    ) -> None:
+        """Refuses vectors of long texts that were treated otherwise than the index says.
+
+        Raises:
+            InputError: By the mark of their file they were, or long texts have one vector.
+        """
+        made = None
+        if isinstance(self.source, str | os.PathLike) and _is_parquet(self.source):
+            made = stored_vectors(os.fspath(self.source)) if Path(self.source).is_file() else None
+        if made is not None and made.long:
+            if made.long not in (WHOLE, str(self.long)):
+                mode, _, overlap = made.long.partition(", overlap ")
+                further = f" and overlap (--overlap) {overlap}" if overlap else ""
+                raise InputError(
+                    f"the vectors given have long texts as {made.long}, the index would have them "
+                    f"as {self.long}: choose long (--long) {mode}{further}"
+                )
+            return
+        if passages.rows is not None and self.long.mode != "passages":
+            raise InputError("the vectors given are of passages: choose long (--long) passages")
+        if passages.rows is None and self.long.mode == "passages":
+            divided = divide(PassageSplitter.of(encoder.spec), documents.texts())
+            count = sum(len(text.passages) > 1 for text in divided)
+            if count:
+                raise InputError(
+                    f"{counted(count, 'document')} of {len(documents):,} have more than "
+                    f"{encoder.max_tokens} tokens, and one vector was given for each: say what "
+                    "these are by long (--long), truncate or mean"
+                )
 
     def _rows(self, name: str, matrix: Floats, count: int) -> npt.NDArray[np.int64]:
         """The rows of a matrix that belong to so many documents."""
@@ -235,6 +277,14 @@ def _write_passages(name: str, store: DocumentStore, path: Path, dim: int) -> Pa
     for number, of_document, _ in _dumped(name, store, dim):
         if number in bounds:
             raise InputError(f"{name}: duplicate id; every document needs its passages once")
+        document = store.at([number])[number]
+        end = max(end for _, end in of_document)
+        begins = [start for start, _ in of_document]
+        if begins != sorted(begins) or begins[0] < 0 or end > len(document.text):
+            raise InputError(
+                f"{name}: the passages of document {document.id!r} are not places in its text, in "
+                "order; give the file that was made from this corpus"
+            )
         bounds[number] = of_document
     missing = next((number for number in range(len(store)) if number not in bounds), None)
     if missing is not None:
@@ -248,9 +298,9 @@ def _write_passages(name: str, store: DocumentStore, path: Path, dim: int) -> Pa
     write_vectors(path, zeros, dim)  # written, so that a full disk is an error
     vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
     for number, _, of_passages in _dumped(name, store, dim):
-        document = store.at([number])[number].id
+        document_id = store.at([number])[number].id
         rows = table.rows_of(np.array([number]))
-        vectors[rows] = _unit_rows(name, of_passages, lambda _, one=document: one)  # type: ignore[misc]
+        vectors[rows] = _unit_rows(name, of_passages, lambda _, one=document_id: one)  # type: ignore[misc]
     vectors.flush()
     return table
 
@@ -292,6 +342,7 @@ def _parquet_vectors(name: str, dim: int) -> Iterator[tuple[list[str], Floats]]:
         from pyarrow import compute
 
         file = open_parquet(stream)
+        refuse_passage_rows(file, name)
         schema = file.schema_arrow
         if [schema.names.count(column) for column in ("id", "vector")] != [1, 1]:
             raise InputError(

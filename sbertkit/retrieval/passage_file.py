@@ -31,8 +31,13 @@ def read_passages(folder: Path, entry: SegmentEntry) -> PassageTable:
         ends = (int(rows[0, 0]), int(rows[-1, 0]))
         if ends != (0, entry.documents - 1) or not np.isin(steps, (0, 1)).all():
             raise ValueError("expected passages of each document, in order")
-        if (rows[:, 1] < 0).any() or (rows[:, 2] < TO_THE_END).any():
-            raise ValueError("expected places in a text")
+        _, starts, ends_ = rows.T
+        later = np.r_[False, steps == 0]  # not the first of its document
+        whole = ends_ == TO_THE_END
+        alone = ~later & ~np.r_[later[1:], False]
+        placed = np.where(whole, alone & (starts == 0), (starts >= 0) & (starts < ends_))
+        if not placed.all() or (np.diff(starts)[steps == 0] < 0).any():
+            raise ValueError("expected places in a text, in order")
     except ValueError as error:
         raise DamagedIndex(f"{path} cannot be read: {error}") from error
     return PassageTable(entry.documents, rows)

@@ -1,8 +1,8 @@
 """Results of an index: hits, its description, changes and problems."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 
 class Passage(NamedTuple):
@@ -47,11 +47,28 @@ class Hit(_Found):
         text: str,
         metadata: Mapping[str, Any],
         passage: Passage | None = None,
-    ) -> "Hit":
+    ) -> Self:
         """A hit of a passage; by default of the whole text."""
         hit = super().__new__(cls, id, score, text, metadata)
         hit.passage = passage or Passage(text, 0, len(text))
         return hit
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:
+        return cls(*iterable)
+
+    def _replace(self, **fields: Any) -> Self:
+        passage = fields.pop("passage", self.passage)
+        return type(self)(*super()._replace(**fields), passage)
+
+    def __eq__(self, other: object) -> bool:
+        same = not isinstance(other, Hit) or self.passage == other.passage
+        return same and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 class Problem(NamedTuple):

@@ -26,7 +26,7 @@ _STAGED_FILE = "staged.db"
 
 def upgrade_index(
     path: str | os.PathLike[str],
-    long: LongOptions = LongOptions(),  # noqa: B008  # frozen
+    long: LongOptions | None = None,
     *,
     model: str | None = None,
     device: str = "auto",
@@ -40,7 +40,8 @@ def upgrade_index(
 
     Args:
         path: The index folder.
-        long: ``passages``, or ``truncate`` to leave the vectors as they are.
+        long: ``passages``, or ``truncate`` to leave the vectors as they are; ``None`` for passages
+            where texts were truncated.
         model: Where the model is now, if not where the index names it.
         device: Where to run the model.
         trust_remote_code: Run Python code that comes with the model.
@@ -57,6 +58,8 @@ def upgrade_index(
     with index_lock(root), storage_errors(root):
         refuse_links(root)
         manifest = read_any_manifest(root)
+        if long is None:
+            long = LongOptions() if manifest.long.mode == "truncate" else manifest.long
         _check(root, manifest, long)
         if is_current(root) and manifest.long == long:
             return Changes(unchanged=manifest.documents, documents=manifest.documents)
@@ -89,11 +92,13 @@ def _check(root: Path, manifest: Manifest, long: LongOptions) -> None:
     Raises:
         InputError: See `upgrade_index`.
     """
-    if long.mode == "mean" or (manifest.long.mode != "truncate" and manifest.long != long):
-        raise InputError(
-            f"{root} has long texts as {manifest.long}; to have them as {long}, build the index "
-            f"again with long (--long) {long.mode}"
-        )
+    if manifest.long == long or (manifest.long.mode == "truncate" and long.mode == "passages"):
+        return
+    overlap = f" and overlap (--overlap) {long.overlap}" if long.overlap else ""
+    raise InputError(
+        f"{root} has long texts as {manifest.long}; to have them as {long}, build the index again "
+        f"with long (--long) {long.mode}{overlap}"
+    )
 
 
 def _stage(view: View, path: Path, *, progress: bool) -> int:

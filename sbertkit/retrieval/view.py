@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.encoder.passage_table import TO_THE_END, Bounds, PassageTable, passage_text
+from sbertkit.errors import DamagedIndex
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import Rows, VectorSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
-from sbertkit.retrieval.manifest import Manifest, SegmentEntry
+from sbertkit.retrieval.manifest import PASSAGES_FILE, Manifest, SegmentEntry
 from sbertkit.retrieval.results import Hit, Passage
 
 Mask = npt.NDArray[np.bool_]
@@ -222,4 +223,9 @@ class View:
 
 def _passage(text: str, bounds: Bounds) -> Passage:
     start, end = bounds
+    if end > len(text):
+        raise DamagedIndex(
+            f"{PASSAGES_FILE} has a passage that ends at character {end} of a text of {len(text)}; "
+            "restore the index from a backup or build it again"
+        )
     return Passage(passage_text(text, bounds), start, len(text) if end == TO_THE_END else end)

@@ -1,11 +1,17 @@
 """Documents longer than the encoder's limit: passages, truncated texts and means."""
 
+import copy
+import hashlib
 import json
+import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from index_cases import KINDS, documents, mixed_documents, write_manifest
 
@@ -89,6 +95,16 @@ def test_many_passages_of_one_document_hide_no_others(
         assert len(index.search(WORDS[3], 6)) == 5
         index.delete(["long"])
         assert {hit.id for hit in index.search(WORDS[3], 6)} == {"s0", "s2", "s3", "s4"}
+
+
+def test_hits_of_two_passages_differ_and_keep_theirs() -> None:
+    first = Hit("a", 0.5, "one text", {}, Passage("one", 0, 3))
+    other = first._replace(passage=Passage("text", 4, 8))
+    assert first != other
+    assert first == copy.deepcopy(first) == pickle.loads(pickle.dumps(first))
+    assert first._replace(score=0.7).passage == first.passage
+    assert Hit._make(first).passage == Passage("one text", 0, 8)
+    assert len({id(hit) for hit in (first, other)}) == 2
 
 
 def test_a_hit_is_a_tuple_of_four_that_knows_its_passage() -> None:
@@ -276,6 +292,86 @@ def test_a_dump_brings_back_documents_and_passages(
     assert list(dict.fromkeys(ids)) == [one for one, _ in left]
 
 
+def test_given_vectors_are_of_long_texts_as_the_index_says(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    one_each = tiny_encoder.encode([text for _, text in PAIRS])
+    path = tmp_path / "x"
+    with pytest.raises(InputError, match="15 documents of 45 have more than 64 tokens"):
+        SearchIndex.build(PAIRS, tiny_encoder, path, options=BuildOptions(vectors=one_each))
+    assert not path.exists()
+    for long in ("truncate", "mean"):
+        options = BuildOptions(vectors=one_each)
+        with SearchIndex.build(PAIRS, tiny_encoder, path, long=long, options=options) as index:
+            assert (index.info().long, index.info().vectors) == (long, len(PAIRS))
+    short = [pair for number, pair in enumerate(PAIRS) if number % 3]
+    vectors = tiny_encoder.encode([text for _, text in short])
+    SearchIndex.build(short, tiny_encoder, path, options=BuildOptions(vectors=vectors)).close()
+    options = BuildOptions(overlap=8)
+    SearchIndex.build(PAIRS, tiny_encoder, tmp_path / "y", options=options).close()
+    (dump,) = SearchIndex.dump_at(tmp_path / "y", tmp_path / "d.parquet")
+    for long, options in (
+        ("mean", BuildOptions(vectors=dump)),
+        ("passages", BuildOptions(vectors=dump)),
+        ("passages", BuildOptions(vectors=dump, overlap=9)),
+    ):
+        with pytest.raises(InputError, match="choose long passages and overlap 8"):
+            SearchIndex.build(PAIRS, tiny_encoder, path, long=long, options=options)
+    options = BuildOptions(vectors=dump, overlap=8)
+    SearchIndex.build(PAIRS, tiny_encoder, path, options=options).close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row: row | {"start": [None, *row["start"][1:]]},
+        lambda row: row | {"start": row["start"][1:]},
+        lambda row: row | {"start": None},
+        lambda row: row | {"vector": None},
+        lambda row: row | {"start": [], "end": [], "vector": []},
+        lambda row: row | {"end": [end + 10**6 for end in row["end"]]},
+        lambda row: row | {"start": row["start"][::-1]},
+    ],
+)
+def test_a_dump_that_was_changed_is_refused_in_one_line(
+    tiny_encoder: Encoder, tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    SearchIndex.build(PAIRS[:9], tiny_encoder, tmp_path / "x").close()
+    (dump,) = SearchIndex.dump_at(tmp_path / "x", tmp_path / "d.parquet")
+    stored = pyarrow.parquet.read_table(dump)
+    rows = stored.to_pylist()
+    rows[3] = change(rows[3])
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, stored.schema), dump)
+    options = BuildOptions(vectors=dump)
+    with pytest.raises(InputError) as caught:
+        SearchIndex.build(PAIRS[:9], tiny_encoder, tmp_path / "y", options=options)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "y").exists()
+    with SearchIndex.build(dump, tiny_encoder, tmp_path / "z") as index:  # encoded again
+        assert [(one.id, one.text) for one in index.documents()] == PAIRS[:9]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(2, 10**9), (2, 2**62), (1, 10**9), (1, -1), (2, 0), (2, -1), (2, -2)]
+)
+def test_places_that_are_none_in_the_text_are_damage(
+    tiny_encoder: Encoder, tmp_path: Path, column: int, value: int
+) -> None:
+    path = tmp_path / "x"
+    SearchIndex.build(PAIRS[:9], tiny_encoder, path).close()
+    (file,) = path.rglob("passages.npy")
+    rows = np.load(file)
+    rows[1, column] = value
+    np.save(file, rows)
+    content = json.loads((path / "manifest.json").read_text())
+    for entry in content["segments"][0]["files"]:
+        if entry["path"].endswith("passages.npy"):
+            entry["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    write_manifest(path, content)
+    with pytest.raises(DamagedIndex), SearchIndex.open(path, tiny_encoder) as index:
+        index.search("any", 100, hits="passages")
+
+
 def made_older(path: Path) -> None:
     """Turns an index with truncated texts into one of the format before."""
     content = json.loads((path / "manifest.json").read_text())
@@ -313,6 +409,7 @@ def test_an_older_index_is_refused_and_upgraded(tiny_encoder: Encoder, tmp_path:
             assert index.info().vectors == len(left) - len(long) + changes.encoded
             generation = index.info().generation
         assert not upgrade_index(place)
+        assert not upgrade_index(place, LongOptions())
         assert SearchIndex.info_at(place).generation == generation
     with pytest.raises(InputError, match="build the index again with long truncate"):
         upgrade_index(path, LongOptions("truncate"))

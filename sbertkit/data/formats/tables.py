@@ -11,7 +11,7 @@ from sbertkit.data.streams import open_seekable, source_name
 from sbertkit.data.tables import TABLES, Row
 from sbertkit.data.tables.arrow import arrow_errors, parquet_rows
 from sbertkit.data.tables.batches import open_parquet
-from sbertkit.data.vector_parquet import document_of, has_vectors
+from sbertkit.data.vector_parquet import document_of, has_vectors, refuse_passage_rows
 
 _VECTORS = ("vector", "start", "end")
 _WRITTEN = ColumnChoice(("text",), "id")
@@ -36,6 +36,7 @@ def _read_parquet(path: str, text: TextOptions, columns: DocumentColumns) -> Ite
             rows = parquet_rows(file, columns, name, text.max_bytes)
             yield from map(columns.document, rows)
             return
+        refuse_passage_rows(file, name)
         if not columns.chosen:
             columns = DocumentColumns(_WRITTEN)  # whatever else somebody has added
         for row in parquet_rows(file, columns, name, text.max_bytes, without=_VECTORS):
