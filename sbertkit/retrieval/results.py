@@ -54,12 +54,14 @@ class Hit(_Found):
         return hit
 
     @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Self:
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]  # of no use here
         return cls(*iterable)
 
     def _replace(self, **fields: Any) -> Self:
         passage = fields.pop("passage", self.passage)
-        return type(self)(*super()._replace(**fields), passage)
+        hit = super()._replace(**fields)
+        hit.passage = passage
+        return hit
 
     def __eq__(self, other: object) -> bool:
         same = not isinstance(other, Hit) or self.passage == other.passage
