@@ -54,7 +54,7 @@ class Hit(_Found):
         return hit
 
     @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]  # of no use here
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]  # whose others are private
         return cls(*iterable)
 
     def _replace(self, **fields: Any) -> Self:
