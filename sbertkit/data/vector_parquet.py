@@ -209,13 +209,16 @@ def holds_passages(path: str) -> bool:
 
 
 def refuse_passage_rows(file: Any, name: str) -> None:
-    """Refuses a ``ParquetFile`` that `encode` wrote with a row for each passage.
+    """Refuses a ``ParquetFile`` that `encode` wrote with a row for each of several passages.
 
     Raises:
         InputError: It is one: its rows are no documents.
     """
     schema = file.schema_arrow
-    if has_vectors(file) and "start" in schema.names and str(schema.field("start").type) == "int64":
+    if not has_vectors(file) or "start" not in schema.names:
+        return
+    whole = read_record(schema.metadata[_MARK], VectorOrigin, name).long == WHOLE
+    if str(schema.field("start").type) == "int64" and not whole:
         raise InputError(
             f"{name} has a row for each passage, not for each document: give the corpus that it "
             "was made from, or the file that dump writes of an index"
