@@ -1,5 +1,6 @@
 """One generation of an index, opened: what is searched and what a change starts from."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 
 _DEEPER = 4
 """By how much the search goes deeper where too few documents were among the passages found."""
+_MAX_PASSAGES = 8
+"""Of a document, among the best: so deep a search goes at once where documents have as many."""
 
 
 class Wanted(NamedTuple):
@@ -101,7 +104,8 @@ class Segment:
         """The best rows of each query (q, dim), best first: of each document its best passage."""
         if self.passages.rows is None or wanted.passages:
             return self._nearest(queries, wanted, wanted.k)
-        k, depth = min(wanted.k, self.count), 2 * wanted.k
+        k = min(wanted.k, self.count)
+        depth = 2 * k * min(_MAX_PASSAGES, math.ceil(self.row_count / self.count))
         found: list[list[Found]] = [[] for _ in queries]
         left = np.arange(len(queries))
         while len(left):
