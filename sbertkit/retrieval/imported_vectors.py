@@ -24,10 +24,8 @@ from sbertkit.data.vector_parquet import (
     vector_rows,
 )
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.divided_texts import divide
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.passage_table import PassageTable, passage_text
-from sbertkit.encoder.passages import PassageSplitter
 from sbertkit.errors import InputError, InputTypeError, ModelMismatch
 from sbertkit.files import open_regular
 from sbertkit.formatting import counted
@@ -119,6 +117,9 @@ class ImportedVectors:
         if passages.rows is not None and self.long.mode != "passages":
             raise InputError("the vectors given are of passages: choose long (--long) passages")
         if passages.rows is None and self.long.mode == "passages":
+            from sbertkit.encoder.divided_texts import divide
+            from sbertkit.encoder.passages import PassageSplitter
+
             divided = divide(PassageSplitter.of(encoder.spec), documents.texts())
             count = sum(len(text.passages) > 1 for text in divided)
             if count:
