@@ -85,13 +85,15 @@ def encode_corpus(
             run.stats.merge(as_record(done.note, EncodeStats, output))
         if run.stats.rows:
             logger.warning("%s: %d texts were encoded before", output, run.stats.rows)
-        rows = _Rows(chain([first], documents), loaded, long, before=writer.log.rows)
+        resumed = writer.log.rows
+        rows = _Rows(chain([first], documents), loaded, long, before=resumed)
         for vectors in rows.encoded(run, writer.log, progress=progress):
             if len(vectors):  # else none of a long text's passages was its last
                 ids, texts = zip(*writer.log.drawn(len(vectors)), strict=True)
                 bounds = rows.bounds_of(len(vectors)) if passages else None
                 writer.write(ids, texts, vectors, asdict(run.chunk_stats), bounds)
-        if run.stats.rows == rows.documents and not run.stats.truncated:
+        counted = long.mode != "mean" or resumed == 0  # of a mean not all passages may be logged
+        if counted and run.stats.rows == rows.documents and not run.stats.truncated:
             writer.made = replace(made, long=WHOLE)
     for message in report.warnings():
         logger.warning("%s: %s", source, message)

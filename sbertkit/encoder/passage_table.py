@@ -1,5 +1,6 @@
 """Which document, and which of its characters, each of many vectors stands for."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,13 +37,14 @@ class PassageTable:
     @classmethod
     def of(cls, parts: Iterable[Sequence[tuple[int, int]]]) -> "PassageTable":
         """The table of documents whose passages are given by start and end."""
-        rows: list[tuple[int, int, int]] = []
+        rows = array("q")
         number = -1
         for number, bounds in enumerate(parts):
             if len(bounds) == 1:
-                rows.append((number, 0, TO_THE_END))
+                rows.extend((number, 0, TO_THE_END))
             else:
-                rows += [(number, start, end) for start, end in bounds]
+                for start, end in bounds:
+                    rows.extend((number, start, end))
         return cls.from_rows(number + 1, np.array(rows, np.int64).reshape(-1, 3))
 
     @classmethod

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from sbertkit.arguments import output_folder
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.passage_table import PassageTable
 from sbertkit.errors import DamagedIndex, InputError
@@ -30,15 +29,13 @@ from sbertkit.retrieval.manifest import (
     Manifest,
     SegmentEntry,
     check_files,
-    read_any_manifest,
 )
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.results import Problem, Repair
 from sbertkit.retrieval.segment_writer import VectorSource, clusters_for, write_segment
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
-from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
-from sbertkit.storage import storage_errors
+from sbertkit.retrieval.workspace import Workspace, locked_index, new_generation
 
 _COPIED = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE)
 
@@ -78,11 +75,7 @@ def repair_index(
         InputError: It is no index, or the encoder cannot be loaded.
         StorageError: The disk is full, a permission is missing or another process writes.
     """
-    root = output_folder(path)
-    read_any_manifest(root)
-    with index_lock(root), storage_errors(root):
-        refuse_links(root)
-        manifest = read_any_manifest(root)
+    with locked_index(path) as (root, manifest):
         load = partial(
             load_encoder, root, model=model, device=device, trust_remote_code=trust_remote_code
         )

@@ -201,12 +201,13 @@ def _merge_documents(path: Path, segments: Iterable[Segment], new: NewDocuments 
     """Writes the documents of live rows, and new ones after them."""
     documents = [segment.live_documents() for segment in segments]
     if new is None:
-        stage_documents(path, chain(*documents), _duplicate)
+        stage_documents(path, chain(*documents), duplicate_id)
         return
     with closing(DocumentStore(new.database)) as staged:
-        stage_documents(path, chain(*documents, staged.documents()), _duplicate)
+        stage_documents(path, chain(*documents, staged.documents()), duplicate_id)
     new.database.unlink()
 
 
-def _duplicate(document_id: str, *_lines: int) -> InputError:
+def duplicate_id(document_id: str, *_lines: int) -> InputError:
+    """The error for an id in two segments."""
     return DamagedIndex(f"duplicate id {document_id!r} in two segments; build the index again")

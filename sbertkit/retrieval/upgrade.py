@@ -2,24 +2,23 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sbertkit.arguments import output_folder
 from sbertkit.data import SourcedDocument
 from sbertkit.encoder.long_options import LongOptions
-from sbertkit.errors import DamagedIndex, InputError
+from sbertkit.errors import InputError
 from sbertkit.progress import track
 from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.retrieval.encoded_vectors import EncodedVectors, Origin, digest, encode_new
-from sbertkit.retrieval.manifest import Manifest, is_current, read_any_manifest
+from sbertkit.retrieval.manifest import Manifest, is_current
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_generation
 from sbertkit.retrieval.results import Changes
-from sbertkit.retrieval.segment_writer import merge_segments
+from sbertkit.retrieval.segment_writer import duplicate_id, merge_segments
 from sbertkit.retrieval.view import View
-from sbertkit.retrieval.workspace import index_lock, new_generation, refuse_links
-from sbertkit.storage import storage_errors
+from sbertkit.retrieval.workspace import locked_index, new_generation
 
 _STAGED_FILE = "staged.db"
 
@@ -53,18 +52,16 @@ def upgrade_index(
         DamagedIndex: The index is damaged.
         StorageError: The disk is full, a permission is missing or another process writes.
     """
-    root = output_folder(path)
-    read_any_manifest(root)
-    with index_lock(root), storage_errors(root):
-        refuse_links(root)
-        manifest = read_any_manifest(root)
+    with locked_index(path) as (root, manifest):
         if long is None:
             long = LongOptions() if manifest.long.mode == "truncate" else manifest.long
         _check(root, manifest, long)
         if is_current(root) and manifest.long == long:
             return Changes(unchanged=manifest.documents, documents=manifest.documents)
-        view = open_generation(root, manifest)
-        with new_generation(root) as workspace:
+        with (
+            closing(open_generation(root, manifest)) as view,
+            new_generation(root) as workspace,
+        ):
 
             def source() -> EncodedVectors:
                 encoder = load_encoder(
@@ -83,7 +80,7 @@ def upgrade_index(
                 upgraded = replace(manifest, segments=(segment,), tombstones=None)
             workspace.sync()
             workspace.commit(replace(upgraded, generation=workspace.generation, long=long))
-        return Changes(unchanged=len(view), encoded=encoded, documents=len(view))
+        return Changes(unchanged=manifest.documents, encoded=encoded, documents=manifest.documents)
 
 
 def _check(root: Path, manifest: Manifest, long: LongOptions) -> None:
@@ -108,11 +105,8 @@ def _stage(view: View, path: Path, *, progress: bool) -> int:
         for segment in view.segments:
             yield from segment.live_documents()
 
-    def duplicate(document_id: str, *_lines: int) -> InputError:
-        return DamagedIndex(f"duplicate id {document_id!r} in two segments; build the index again")
-
     with track("reading", len(view), shown=progress) as advance:
-        return stage_documents(path, documents(), duplicate, advance)
+        return stage_documents(path, documents(), duplicate_id, advance)
 
 
 def _known(view: View) -> Mapping[bytes, Origin]:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
+from sbertkit.arguments import output_folder
 from sbertkit.errors import DamagedIndex, InputError, SbertkitError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.index.segment import VECTORS_FILE
@@ -82,6 +83,23 @@ def index_lock(path: Path) -> AbstractContextManager[None]:
         return path if path.is_dir() else _building(path)
 
     return writer_lock(path, place, queued=True)
+
+
+@contextmanager
+def locked_index(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Manifest]]:
+    """Locks an existing index for writing for the block; yields its folder and its manifest.
+
+    It may be of the format before the present one. Without an index no lock file is left.
+
+    Raises:
+        InputError: It is no index, or has links in it.
+        StorageError: The disk is full, a permission is missing or another process writes.
+    """
+    root = output_folder(path)
+    read_any_manifest(root)
+    with index_lock(root), storage_errors(root):
+        refuse_links(root)
+        yield root, read_any_manifest(root)
 
 
 def _building(path: Path) -> Path:
