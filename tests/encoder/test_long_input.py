@@ -110,7 +110,7 @@ def test_the_limit_can_be_raised_to_the_positions_and_no_further(
     assert raised.max_tokens == POSITIONS
 
 
-def test_the_padding_to_a_window_is_in_the_budget_of_a_batch(
+def test_padding_to_a_window_counts_in_the_tokens_per_batch(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = Encoder.load(tiny_folder("longformer"), pooling="mean")
