@@ -1,11 +1,8 @@
 """The documents of a segment in SQLite: written once while a corpus is read, then only read."""
 
 import json
-import os
 import sqlite3
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +11,8 @@ import numpy.typing as npt
 
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.forks import fork_safe_lock
-from sbertkit.index.opened_file import OpenedFile
 from sbertkit.progress import Advance
+from sbertkit.retrieval.database import PublishedDatabase
 
 DOCUMENTS_FILE = "documents.db"
 
@@ -37,8 +33,6 @@ CREATE VIRTUAL TABLE words USING fts5(
     text, content='documents', content_rowid='row', tokenize='unicode61 remove_diacritics 2'
 );
 """
-# Of a file that others may have prepared, only tables and their rows are used.
-_UNTRUSTED = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
 _TABLES = (
     "SELECT sql FROM sqlite_master WHERE lower(name) = 'documents' OR type IN ('view', 'trigger')"
 )
@@ -137,10 +131,7 @@ class DocumentStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = fork_safe_lock()
-        self._closed = False
-        with self._lock:
-            self._connect()
+        self._database = PublishedDatabase(path)
         try:
             self._count = self._last_row() + 1
         except BaseException:
@@ -198,9 +189,7 @@ class DocumentStore:
 
     def close(self) -> None:
         """Closes the file; later calls are refused."""
-        with self._lock:
-            self._closed = True
-            self._free()
+        self._database.close()
 
     def _last_row(self) -> int:
         """The last row, -1 if there is none; a table that is not ours is refused."""
@@ -251,42 +240,7 @@ class DocumentStore:
 
     def _fetch(self, query: str, values: Sequence[Any], limit: int) -> list[tuple[Any, ...]]:
         """The results of a query, at most `limit`."""
-        with self._lock:
-            if self._closed:
-                raise InputError(f"{self._path} was closed; open the index again")
-            if self._process != os.getpid():
-                self._reconnect()
-            self._file.check()
-            try:
-                with closing(self._connection.execute(query, values)) as cursor:
-                    results = cursor.fetchmany(limit + 1)
-            except (sqlite3.Error, MemoryError) as error:
-                reason = str(error) or type(error).__name__
-                raise DamagedIndex(f"{self._path} cannot be read: {reason}") from error
+        results = self._database.fetch(query, values, limit + 1)
         if len(results) > limit:
             raise DamagedIndex(f"{self._path} has a duplicate row")
         return results
-
-    def _connect(self) -> None:
-        # Immutable: nothing is locked or written, so that a read-only folder can be searched and an
-        # open store survives the removal of its file.
-        uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
-        try:
-            self._file = OpenedFile(self._path, self._path.stat())
-            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            self._connection.executescript(_UNTRUSTED)
-        except (OSError, sqlite3.Error) as error:
-            raise DamagedIndex(f"{self._path} cannot be read: {error}") from error
-        self._process = os.getpid()
-        self._free = weakref.finalize(self, self._connection.close)
-        # At the end of the process daemon threads may still be inside a query.
-        self._free.atexit = False
-
-    def _reconnect(self) -> None:
-        """Opens the file for a forked process; the parent's connection shares a file position."""
-        if not self._file.is_in_place():
-            raise InputError(
-                f"{self._path} was removed since this process was forked; open the index again"
-            )
-        self._free()
-        self._connect()
