@@ -13,6 +13,7 @@ from .encoder import (
     encode_corpus as encode_corpus,
 )
 from .errors import (
+    BadFilter as BadFilter,
     DamagedIndex as DamagedIndex,
     InputError as InputError,
     InputTypeError as InputTypeError,
@@ -51,6 +52,7 @@ from .evaluation import (
 from .retrieval import (
     BuildOptions as BuildOptions,
     Changes as Changes,
+    FieldInfo as FieldInfo,
     Hit as Hit,
     IndexInfo as IndexInfo,
     Passage as Passage,

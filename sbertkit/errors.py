@@ -6,6 +6,7 @@
     ├── InputError (also ValueError)         a refused argument, record, file or index
     │   ├── MissingFile (also FileNotFoundError)
     │   ├── UnknownId
+    │   ├── BadFilter
     │   ├── ModelMismatch
     │   ├── DamagedIndex
     │   ├── NewerFormat
@@ -15,7 +16,8 @@
     ├── TrainingStopped (also RuntimeError)  the guard ended a run that had gone wrong
     └── MissingDependency (also ImportError) names the pip command
 
-A message is one line: what was expected, what was found, where, and what to do.
+A message is one line: what was expected, what was found, where, and what to do. That of `BadFilter`
+has two more: the filter, and a caret below the place in it.
 """
 
 import re
@@ -59,6 +61,10 @@ class MissingFile(InputError, FileNotFoundError):
 
 class UnknownId(InputError):
     """A document id is not in the index."""
+
+
+class BadFilter(InputError):
+    """A filter cannot be read, or names no field; the lines below the message show the place."""
 
 
 class ModelMismatch(InputError):

@@ -4,7 +4,8 @@ from sbertkit.retrieval.build import BuildOptions
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.default_path import default_index_path
 from sbertkit.retrieval.dump import dump_index
-from sbertkit.retrieval.inspection import index_info, verify_index
+from sbertkit.retrieval.filters.known_fields import FieldInfo
+from sbertkit.retrieval.inspection import index_fields, index_info, verify_index
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Passage, Problem, Repair
 from sbertkit.retrieval.search_index import SearchIndex
@@ -13,6 +14,7 @@ from sbertkit.retrieval.upgrade import upgrade_index
 __all__ = [
     "BuildOptions",
     "Changes",
+    "FieldInfo",
     "Hit",
     "IndexInfo",
     "Passage",
@@ -24,6 +26,7 @@ __all__ = [
     "default_index_path",
     "delete_documents",
     "dump_index",
+    "index_fields",
     "index_info",
     "repair_index",
     "upgrade_index",

@@ -18,6 +18,7 @@ from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.retrieval.change_plan import ChangePlan
 from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
 from sbertkit.retrieval.encoded_vectors import Encoded, EncodedVectors, encode_new, import_new
+from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
 from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
@@ -120,41 +121,67 @@ def _with_vectors(
 
 def delete_documents(
     path: str | os.PathLike[str],
-    ids: Iterable[str | int],
+    ids: Iterable[str | int] | None = None,
     *,
+    filter: str | None = None,  # noqa: A002  # what the field calls it
     missing_ok: bool = False,
     known: View | None = None,
 ) -> Changes:
-    """Deletes the documents of some ids from an index, all or none, in one commit.
+    """Deletes documents from an index, by their ids or a filter, all or none, in one commit.
 
     Args:
         path: The index folder.
         ids: Their ids.
+        filter: The filter that they match, in place of ids; see `SearchIndex.search`.
         missing_ok: Ignore unknown ids.
         known: An earlier view of the index.
 
     Raises:
         UnknownId: An id is unknown; nothing is deleted.
         InputError: A duplicate id.
-        InputTypeError: Not an iterable of str.
+        BadFilter: The filter cannot be read, or names a field that no document has.
+        InputTypeError: Not an iterable of str; or both ids and a filter, or neither.
         StorageError: The disk is full, a permission is missing or another process writes.
     """
-    wanted = _checked_ids(ids, missing_ok=missing_ok)
+    if (ids is None) == (filter is None):
+        raise InputTypeError("delete expects ids or a filter (--filter), one of them")
+    if filter is not None:
+        parse_filter(filter)  # refused before the index is locked
+    wanted = [] if ids is None else _checked_ids(ids, missing_ok=missing_ok)
     with _changing(path, known) as (view, workspace):
-        found = view.find(wanted)
-        unknown = [document_id for document_id in wanted if document_id not in found]
-        if unknown and not missing_ok:
-            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-            raise UnknownId(
-                f"the index {path} has no document with the id {unknown[0]!r}{more}; nothing was "
-                "deleted: leave unknown ids out, or pass missing_ok (--missing-ok)"
-            )
-        if found:
-            masks = [segment.mask() for segment in view.segments]
-            for place, stored in found.values():
-                masks[place][stored.row] = False
+        if filter is not None:
+            masks = [
+                segment.mask() & ~mask
+                for segment, mask in zip(view.segments, view.masks(filter), strict=True)
+            ]
+        else:
+            masks = _without(path, view, wanted, missing_ok=missing_ok)
+        documents = sum(int(np.count_nonzero(mask)) for mask in masks)
+        if documents < len(view):
             _commit(workspace, view, masks)
-        return Changes(deleted=len(found), documents=len(view) - len(found))
+        return Changes(deleted=len(view) - documents, documents=documents)
+
+
+def _without(
+    path: str | os.PathLike[str], view: View, ids: Sequence[str], *, missing_ok: bool
+) -> list[Mask]:
+    """Which documents of each segment remain without those of some ids.
+
+    Raises:
+        UnknownId: An id is unknown.
+    """
+    found = view.find(ids)
+    unknown = [document_id for document_id in ids if document_id not in found]
+    if unknown and not missing_ok:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        raise UnknownId(
+            f"the index {path} has no document with the id {unknown[0]!r}{more}; nothing was "
+            "deleted: leave unknown ids out, or pass missing_ok (--missing-ok)"
+        )
+    masks = [segment.mask() for segment in view.segments]
+    for place, stored in found.values():
+        masks[place][stored.row] = False
+    return masks
 
 
 def compact_index(path: str | os.PathLike[str], *, known: View | None = None) -> Changes:

@@ -84,3 +84,27 @@ class PublishedDatabase:
             )
         self._free()
         self._connect()
+
+
+class MemoryDatabase:
+    """A database in memory that is not written any more; safe to share between threads.
+
+    Args:
+        path: The file in whose place it stands, for messages.
+        connection: The database, which other threads may use.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = fork_safe_lock()
+
+    def fetch(self, query: str, values: Sequence[Any], limit: int) -> list[tuple[Any, ...]]:
+        """The results of a query, at most `limit`."""
+        with self._lock, closing(self._connection.execute(query, values)) as cursor:
+            return cursor.fetchmany(limit)
+
+    def close(self) -> None:
+        """Frees its memory."""
+        with self._lock:
+            self._connection.close()

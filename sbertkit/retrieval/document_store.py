@@ -40,6 +40,7 @@ _TABLES = (
 _BOUNDS = "SELECT (SELECT min(row) FROM documents), (SELECT max(row) FROM documents)"
 # An unfinished staged file is deleted, so that it needs no journal.
 _STAGING = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+_ROWS_OF_IDS = "SELECT row FROM documents WHERE"
 _ROWS_PER_QUERY = 500
 _ROWS_PER_CHUNK = 100
 _ROWS_PER_ADVANCE = 1_000
@@ -122,7 +123,7 @@ class DocumentStore:
 
     The file is closed with the object, or before by `close`.
 
-    Args:
+    Attributes:
         path: The database file, whose hash has been checked.
 
     Raises:
@@ -130,7 +131,7 @@ class DocumentStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._database = PublishedDatabase(path)
         try:
             self._count = self._last_row() + 1
@@ -151,7 +152,7 @@ class DocumentStore:
         }
         if len(documents) < len(wanted):
             missing = next(row for row in wanted if row not in documents)
-            raise DamagedIndex(f"{self._path} lacks row {missing}")
+            raise DamagedIndex(f"{self.path} lacks row {missing}")
         return documents
 
     def find(self, ids: Sequence[str]) -> dict[str, StoredRow]:
@@ -187,6 +188,33 @@ class DocumentStore:
                     raise self._damaged(row, f"expected the number of a line, found {line!r:.50}")
                 yield SourcedDocument(self._document(row, id_, text, metadata), line)
 
+    def metadata(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Row and metadata of the documents that have any, in order, one at a time."""
+        query = "SELECT row, metadata FROM documents WHERE row >= ? AND metadata <> '{}' LIMIT ?"
+        start = 0
+        while rows := self._database.fetch(query, (start, _ROWS_PER_CHUNK), _ROWS_PER_CHUNK):
+            for row, metadata in rows:
+                if not start <= row < self._count:
+                    raise self._damaged(row, f"expected rows from {start} to {self._count - 1}")
+                start = row + 1
+                yield row, self._fields(row, metadata)
+
+    def ids_between(self, low: bytes, high: bytes | None) -> list[int]:
+        """The rows of ids from `low` on and below `high`, in UTF-8; ``None`` for no bound."""
+        query, values = f"{_ROWS_OF_IDS} id >= CAST(? AS TEXT)", [low]
+        if high is not None:
+            query, values = f"{query} AND id < CAST(? AS TEXT)", [low, high]
+        return self._rows(self._fetch(query, values, self._count))
+
+    def ids_among(self, ids: Sequence[str]) -> list[int]:
+        """The rows of some ids, those that are known."""
+        return self._rows(self._among(f"{_ROWS_OF_IDS} id", ids))
+
+    def ids_containing(self, part: bytes) -> list[int]:
+        """The rows of ids that have some UTF-8 in them."""
+        query = f"{_ROWS_OF_IDS} instr(CAST(id AS BLOB), ?) > 0"
+        return self._rows(self._fetch(query, [part], self._count))
+
     def close(self) -> None:
         """Closes the file; later calls are refused."""
         self._database.close()
@@ -194,25 +222,33 @@ class DocumentStore:
     def _last_row(self) -> int:
         """The last row, -1 if there is none; a table that is not ours is refused."""
         if [sql for (sql,) in self._fetch(_TABLES, (), 1)] != [_TABLE]:
-            raise DamagedIndex(f"{self._path}: expected a table `documents` as sbertkit makes it")
+            raise DamagedIndex(f"{self.path}: expected a table `documents` as sbertkit makes it")
         ((first, last),) = self._fetch(_BOUNDS, (), 1)
         if last is None:
             return -1
         if first != 0:
-            raise DamagedIndex(f"{self._path}: expected rows from 0, found row {first}")
+            raise DamagedIndex(f"{self.path}: expected rows from 0, found row {first}")
         return int(last)
+
+    def _rows(self, found: Iterable[tuple[int]]) -> list[int]:
+        rows = [row for (row,) in found]
+        if rows and not 0 <= min(rows) <= max(rows) < self._count:
+            raise self._damaged(max(rows), f"expected rows from 0 to {self._count - 1}")
+        return rows
 
     def _document(self, row: int, id_: object, text: object, metadata: object) -> Document:
         """A stored document, its types checked."""
-        if metadata == "{}":
-            return Document(self._text(row, id_), self._text(row, text), {})
+        fields = {} if metadata == "{}" else self._fields(row, metadata)
+        return Document(self._text(row, id_), self._text(row, text), fields)
+
+    def _fields(self, row: int, metadata: object) -> dict[str, Any]:
         try:
             fields = json.loads(self._text(row, metadata))
         except (ValueError, RecursionError) as error:
             raise self._damaged(row, f"its metadata is no JSON: {error}") from error
         if type(fields) is not dict:
             raise self._damaged(row, "its metadata is no JSON object")
-        return Document(self._text(row, id_), self._text(row, text), fields)
+        return fields
 
     def _text(self, row: int, value: object) -> str:
         if type(value) is not str:
@@ -220,7 +256,7 @@ class DocumentStore:
         return value
 
     def _damaged(self, row: int, reason: str) -> DamagedIndex:
-        return DamagedIndex(f"{self._path}, row {row}: {reason}")
+        return DamagedIndex(f"{self.path}, row {row}: {reason}")
 
     def _among(self, query: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The results of a query that ends in a column, for rows with one of the values."""
@@ -235,12 +271,12 @@ class DocumentStore:
             wanted = range(start, min(start + _ROWS_PER_CHUNK, self._count))
             rows = self._fetch(query, (start, len(wanted)), len(wanted))
             if [row for row, *_ in rows] != list(wanted):
-                raise DamagedIndex(f"{self._path} lacks some of the rows from {start}")
+                raise DamagedIndex(f"{self.path} lacks some of the rows from {start}")
             yield from rows
 
     def _fetch(self, query: str, values: Sequence[Any], limit: int) -> list[tuple[Any, ...]]:
         """The results of a query, at most `limit`."""
         results = self._database.fetch(query, values, limit + 1)
         if len(results) > limit:
-            raise DamagedIndex(f"{self._path} has a duplicate row")
+            raise DamagedIndex(f"{self.path} has a duplicate row")
         return results

@@ -22,7 +22,12 @@ from sbertkit.storage import staged_file, storage_errors, sync_file
 _DOCUMENTS_PER_CHUNK = 1_024
 
 
-def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple[Path, ...]:
+def dump_index(
+    index: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    filter: str | None = None,  # noqa: A002  # what the field calls it
+) -> tuple[Path, ...]:
     """Writes the documents and vectors of an index, without deleted ones, to a file.
 
     Args:
@@ -31,12 +36,14 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
             (with passages, lists of ``start``, ``end`` and ``vector``), which builds and changes
             read back without encoding; or ``NAME.faiss``, a flat inner-product index, with the ids
             in the order of its rows in ``NAME.ids.json``.
+        filter: Only the documents that match it; see `SearchIndex.search`.
 
     Returns:
         The files.
 
     Raises:
         InputError: Another suffix, or no index.
+        BadFilter: The filter cannot be read, or names a field that no document has.
         DamagedIndex: The index is damaged.
         StorageError: The disk is full or a permission is missing.
     """
@@ -50,7 +57,7 @@ def dump_index(index: str | os.PathLike[str], path: str | os.PathLike[str]) -> t
         if root.resolve() in target.resolve().parents:
             raise InputError(f"{path} is inside the index folder; choose another place")
         with storage_errors(target):
-            return writers[target.suffix.lower()](view, target)
+            return writers[target.suffix.lower()](view.matching(filter), target)
     finally:
         view.close()
 

@@ -1,12 +1,18 @@
 """Description and verification of an index folder, without an encoder."""
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
 from sbertkit.lock import LOCK_FILE
+from sbertkit.retrieval.database import PublishedDatabase
+from sbertkit.retrieval.filters.field_file import FIELDS_FILE
+from sbertkit.retrieval.filters.field_store import ColumnSize, FieldStore
+from sbertkit.retrieval.filters.known_fields import FieldInfo, known_fields
 from sbertkit.retrieval.journal import (
     JOURNAL_FILE,
     SIDE_FILES,
@@ -18,6 +24,7 @@ from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
     SEGMENTS_FOLDER,
     Manifest,
+    check_file,
     check_files,
     read_manifest,
 )
@@ -61,6 +68,41 @@ def index_info(path: str | os.PathLike[str]) -> IndexInfo:
         InputError: As `SearchIndex.open`.
     """
     return describe(read_manifest(Path(path_text(path))))
+
+
+def index_fields(path: str | os.PathLike[str]) -> dict[str, FieldInfo]:
+    """The fields that a filter of an index folder may name, those that most documents have first.
+
+    Only the files that filters read are opened, after a check of their hashes.
+
+    Raises:
+        DamagedIndex: One of them is missing, truncated or changed.
+        InputError: As `SearchIndex.open`.
+    """
+    root = Path(path_text(path))
+    for _ in range(READ_ATTEMPTS):
+        manifest = read_manifest(root)
+        try:
+            stored = sum(segment.documents for segment in manifest.segments)
+            return known_fields(stored, _columns(root, manifest))
+        except DamagedIndex:
+            # A writer may have removed the files meanwhile, after it committed a newer manifest.
+            if read_manifest(root) == manifest:
+                raise
+    raise DamagedIndex(f"{root} was rewritten {READ_ATTEMPTS} times while it was being read")
+
+
+def _columns(root: Path, manifest: Manifest) -> Iterator[ColumnSize]:
+    """The columns of all segments that have any."""
+    for segment in manifest.segments:
+        for file in segment.files:
+            if Path(file.path).name == FIELDS_FILE:
+                problem = check_file(root, file, hashed=True)
+                if problem is not None:
+                    raise DamagedIndex(f"{root / problem.file}: {problem.reason}")
+                database = PublishedDatabase(root / file.path)
+                with closing(FieldStore(database, segment.documents)) as store:
+                    yield from store.sizes()
 
 
 def verify_index(path: str | os.PathLike[str]) -> tuple[Problem, ...]:

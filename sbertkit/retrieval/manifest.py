@@ -25,6 +25,7 @@ from sbertkit.files import read_regular
 from sbertkit.index.kinds import KINDS
 from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
+from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.results import Problem
 from sbertkit.schema import Count, Digest, Positive, parse_json
 from sbertkit.sealed import SealedFile, read_sealed, seal
@@ -78,7 +79,8 @@ class SegmentEntry:
             raise ValueError(f"{self.passages} passages of {self.documents} documents")
         names = _segment_files(self.kind, divided=self.passages is not None)
         expected = sorted(f"{folder}/{name}" for name in names)
-        if sorted(file.path for file in self.files) != expected:
+        optional = f"{folder}/{FIELDS_FILE}"
+        if sorted(file.path for file in self.files if file.path != optional) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
         # Checked before memory is allocated for so many rows.
         sizes = {file.path: file.bytes for file in self.files}
@@ -90,9 +92,16 @@ class SegmentEntry:
         """The entry of a segment whose files are all written."""
         divided = passages.rows is not None
         names = sorted(_segment_files(kind, divided=divided))
+        if (folder / FIELDS_FILE).exists():
+            names.append(FIELDS_FILE)
         files = tuple(SealedFile.of(root, folder / name) for name in names)
         rows = len(passages) if divided else None
         return cls(folder.name, passages.documents, kind, files, passages=rows)
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether it has the file that filters read."""
+        return any(Path(file.path).name == FIELDS_FILE for file in self.files)
 
     @property
     def rows(self) -> int:

@@ -12,6 +12,8 @@ from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment
 from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
+from sbertkit.retrieval.filters.field_file import FIELDS_FILE
+from sbertkit.retrieval.filters.segment_fields import SegmentFields
 from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
     EncoderEntry,
@@ -118,7 +120,8 @@ class _Opened:
         documents = DocumentStore(folder / DOCUMENTS_FILE)
         if len(documents) != entry.documents:
             raise DamagedIndex(f"{folder}: vectors and documents differ in number")
-        segment = Segment(entry, vectors, documents, passages).with_live(live, entry)
+        fields = SegmentFields(documents, folder / FIELDS_FILE if entry.has_fields else None)
+        segment = Segment(entry, vectors, documents, passages, fields).with_live(live, entry)
         self._segments[entry.id] = segment
         return segment
 

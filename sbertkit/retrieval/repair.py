@@ -19,6 +19,7 @@ from sbertkit.index.segment import BUILD_FILE, INDEX_FILE, VECTORS_FILE
 from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.encoded_vectors import EncodedVectors
+from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
 from sbertkit.retrieval.manifest import (
@@ -38,6 +39,12 @@ from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
 from sbertkit.retrieval.workspace import Workspace, locked_index, new_generation
 
 _COPIED = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE)
+_SOURCES = {
+    VECTORS_FILE: "stored texts",
+    PASSAGES_FILE: "stored texts",
+    FIELDS_FILE: "stored metadata",
+}
+"""What files are rebuilt from, all others from the stored vectors."""
 
 
 def repair_index(
@@ -231,7 +238,7 @@ class _Repair:
         """The segment, or its replacement if a file of it is bad."""
         wrong = [
             name
-            for name in (VECTORS_FILE, PASSAGES_FILE, INDEX_FILE, BUILD_FILE)
+            for name in (VECTORS_FILE, PASSAGES_FILE, INDEX_FILE, BUILD_FILE, FIELDS_FILE)
             if self._problem(entry, name) is not None
         ]
         if not wrong:
@@ -241,9 +248,8 @@ class _Repair:
         new = write_segment(self._root, folder, self._vectors(entry, wrong), self._choose(entry))
         self._check_copies(entry, new)
         for name in wrong:
-            from_texts = name in (VECTORS_FILE, PASSAGES_FILE)
-            source = "stored texts" if from_texts else "stored vectors"
             path = f"{SEGMENTS_FOLDER}/{entry.id}/{name}"
+            source = _SOURCES.get(name, "stored vectors")
             self.repaired.append(Problem(path, f"rebuilt from the {source}"))
         return new
 

@@ -22,7 +22,8 @@ from sbertkit.retrieval.changes import change_documents, compact_index, delete_d
 from sbertkit.retrieval.corpus import Corpus, stored_id
 from sbertkit.retrieval.current_view import CurrentView
 from sbertkit.retrieval.dump import dump_index
-from sbertkit.retrieval.inspection import describe, index_info, verify_index
+from sbertkit.retrieval.filters.known_fields import FieldInfo
+from sbertkit.retrieval.inspection import describe, index_fields, index_info, verify_index
 from sbertkit.retrieval.manifest import read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
@@ -49,6 +50,7 @@ class SearchIndex:
 
     # What needs no encoder works on the folder of an index, without opening it.
     info_at = staticmethod(index_info)
+    fields_at = staticmethod(index_fields)
     verify_at = staticmethod(verify_index)
     repair_at = staticmethod(repair_index)
     dump_at = staticmethod(dump_index)
@@ -169,7 +171,13 @@ class SearchIndex:
         return cls(root, encoder, view)
 
     def search(
-        self, query: Query, k: int = 10, *, exact: bool = False, hits: str = "documents"
+        self,
+        query: Query,
+        k: int = 10,
+        *,
+        exact: bool = False,
+        hits: str = "documents",
+        filter: str | None = None,  # noqa: A002  # what the field calls it
     ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
 
@@ -180,9 +188,12 @@ class SearchIndex:
             k: How many, from 1.
             exact: Compare with every vector, whatever the kind of index.
             hits: ``passages`` for the best passages, several of which may be of one document.
+            filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
+                `sbertkit.retrieval.filters.parser`.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
+            BadFilter: The filter cannot be read, or names a field that no document has.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
         if isinstance(query, list | tuple) and all(isinstance(one, str) for one in query):
@@ -190,7 +201,7 @@ class SearchIndex:
                 f"expected one query, found a {type(query).__name__} of {len(query)}; search for "
                 "several by search_batch"
             )
-        return self.search_batch([query], k, exact=exact, hits=hits)[0]
+        return self.search_batch([query], k, exact=exact, hits=hits, filter=filter)[0]
 
     def search_batch(
         self,
@@ -199,12 +210,14 @@ class SearchIndex:
         *,
         exact: bool = False,
         hits: str = "documents",
+        filter: str | None = None,  # noqa: A002  # what the field calls it
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
         wanted = Wanted(whole_number("k", k), exact, hits == "passages")
         with self._current.used() as view:
+            view = view.matching(filter)
             vectors = query_vectors(queries, self._queries)
             return view.search(vectors, wanted) if len(vectors) else []
 
@@ -221,10 +234,30 @@ class SearchIndex:
             raise UnknownId(f"the index {self.path} has no document with the id {document_id!r}")
         return document
 
-    def documents(self) -> Iterator[Document]:
-        """All documents in the order of the index, one at a time in constant memory."""
+    def documents(
+        self,
+        filter: str | None = None,  # noqa: A002  # what the field calls it
+    ) -> Iterator[Document]:
+        """All documents in the order of the index, one at a time in constant memory.
+
+        Args:
+            filter: Only those that match it; see `search`.
+        """
         with self._current.used() as view:
-            return self._drawn(view.documents())
+            return self._drawn(view.matching(filter).documents())
+
+    def count(
+        self,
+        filter: str | None = None,  # noqa: A002  # what the field calls it
+    ) -> int:
+        """Number of documents; of those that match a filter, see `search`."""
+        with self._current.used() as view:
+            return len(view.matching(filter))
+
+    def fields(self) -> dict[str, FieldInfo]:
+        """The fields that a filter may name, those that most documents have first."""
+        with self._current.used() as view:
+            return view.fields()
 
     def add(
         self,
@@ -283,24 +316,34 @@ class SearchIndex:
             return self._change(corpus, "update", read, progress)
 
     def delete(
-        self, ids: Iterable[str | int], *, missing_ok: bool = False, timeout: float | None = None
+        self,
+        ids: Iterable[str | int] | None = None,
+        *,
+        filter: str | None = None,  # noqa: A002  # what the field calls it
+        missing_ok: bool = False,
+        timeout: float | None = None,
     ) -> Changes:
-        """Deletes the documents of some ids; all or none of them.
+        """Deletes the documents of some ids, or those that match a filter; all or none of them.
 
         Their rows occupy disk space until `compact`, or until a later change rewrites the segment.
 
         Args:
             ids: The ids.
+            filter: In place of ids; see `search`.
             missing_ok: Ignore unknown ids.
             timeout: Seconds to wait for another process that writes; ``None``: not at all.
 
         Raises:
             UnknownId: An id is unknown.
             InputError: A duplicate id.
+            BadFilter: The filter cannot be read, or names a field that no document has.
+            InputTypeError: Both ids and a filter, or neither.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         with waiting(timeout), self._changing() as view:
-            return delete_documents(self.path, ids, missing_ok=missing_ok, known=view)
+            return delete_documents(
+                self.path, ids, filter=filter, missing_ok=missing_ok, known=view
+            )
 
     def compact(self, *, timeout: float | None = None) -> Changes:
         """Rewrites the index as one segment without deleted documents; nothing is encoded.

@@ -15,6 +15,7 @@ from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.index.kinds import IndexKind, choose_kind
 from sbertkit.index.segment import VECTORS_FILE, Rows, VectorSegment, write_vectors
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
+from sbertkit.retrieval.filters.field_file import write_fields
 from sbertkit.retrieval.manifest import PASSAGES_FILE, Manifest, SegmentEntry, check_file
 from sbertkit.retrieval.passage_file import write_passages
 from sbertkit.retrieval.view import Segment, View
@@ -52,6 +53,8 @@ def finish_segment(
 ) -> SegmentEntry:
     """Writes what a segment has besides documents and vectors; gives its entry."""
     write_passages(folder, passages)
+    with closing(DocumentStore(folder / DOCUMENTS_FILE)) as documents:
+        write_fields(folder, documents.metadata())
     VectorSegment.write(folder, kind)
     return SegmentEntry.of(root, folder, passages, kind.name)
 

@@ -15,6 +15,9 @@ from sbertkit.errors import DamagedIndex
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import Rows, VectorSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
+from sbertkit.retrieval.filters import parse_filter
+from sbertkit.retrieval.filters.known_fields import FieldInfo, check_fields, fields_of_segments
+from sbertkit.retrieval.filters.segment_fields import SegmentFields
 from sbertkit.retrieval.manifest import PASSAGES_FILE, Manifest, SegmentEntry
 from sbertkit.retrieval.results import Hit, Passage
 
@@ -22,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 
 _DEEPER = 4
 """By how much the search goes deeper where too few documents were among the passages found."""
+_MAX_FILTERS = 8
+"""Filters whose documents are remembered."""
 _MAX_PASSAGES = 8
 """Of a document, among the best: so deep a search goes at once where documents have as many."""
 
@@ -56,6 +61,7 @@ class Segment:
         vectors: Its vectors.
         documents: Its documents.
         passages: The document and the part of it that each vector stands for.
+        fields: What filters read.
         live: Its documents that are not deleted; ``None`` if none is deleted.
         live_rows: Its vectors of those documents; likewise.
     """
@@ -64,6 +70,7 @@ class Segment:
     vectors: VectorSegment
     documents: DocumentStore
     passages: PassageTable
+    fields: SegmentFields
     live: LiveRows | None = None
     live_rows: LiveRows | None = None
 
@@ -92,6 +99,11 @@ class Segment:
         live = None if mask.all() else LiveRows(mask)
         deleted = 0 if live is None else len(mask) - live.count
         return self.with_live(live, replace(self.entry, deleted=deleted))
+
+    def among(self, mask: Mask) -> "Segment":
+        """The segment with only those of its live documents that a mask has, (n,)."""
+        live = self.mask() & mask
+        return self.with_live(None if live.all() else LiveRows(live), self.entry)
 
     def with_live(self, live: LiveRows | None, entry: SegmentEntry) -> "Segment":
         """The segment with these documents, and its entry in another manifest."""
@@ -144,6 +156,7 @@ class View:
     def __init__(self, manifest: Manifest, segments: Iterable[Segment]) -> None:
         self.manifest = manifest
         self.segments = tuple(segments)
+        self._matching: dict[str, View] = {}
 
     def __len__(self) -> int:
         return sum(segment.count for segment in self.segments)
@@ -166,6 +179,41 @@ class View:
             )
             for query in range(len(vectors))
         ]
+
+    def masks(self, condition: str) -> list[Mask]:
+        """Whether each document of each segment, also a deleted one, matches a filter.
+
+        Raises:
+            BadFilter: The filter cannot be read, or names a field that no document has.
+        """
+        expression = parse_filter(condition)
+        check_fields(expression, condition, [segment.fields for segment in self.segments])
+        return [segment.fields.matching(expression) for segment in self.segments]
+
+    def filtered(self, masks: Sequence[Mask]) -> "View":
+        """The documents that some masks have, one for each segment; without the other segments."""
+        among = [segment.among(mask) for segment, mask in zip(self.segments, masks, strict=True)]
+        return View(self.manifest, [segment for segment in among if segment.count])
+
+    def matching(self, condition: str | None) -> "View":
+        """The documents that match a filter, all without one; kept for the next search.
+
+        Raises:
+            BadFilter: See `masks`.
+        """
+        if condition is None:
+            return self
+        known = self._matching.get(condition) if isinstance(condition, str) else None
+        if known is None:
+            known = self.filtered(self.masks(condition))
+            # Replaced and not emptied, so that threads need no lock.
+            kept = self._matching if len(self._matching) < _MAX_FILTERS else {}
+            self._matching = {**kept, condition: known}
+        return known
+
+    def fields(self) -> dict[str, FieldInfo]:
+        """The fields that a filter may name, those that most documents have first."""
+        return fields_of_segments([segment.fields for segment in self.segments])
 
     def find(self, ids: Sequence[str]) -> dict[str, tuple[int, StoredRow]]:
         """Where documents are stored, by id: segment and number there; unknown ids are left out."""
@@ -210,6 +258,7 @@ class View:
         """Closes the files."""
         for segment in self.segments:
             segment.documents.close()
+            segment.fields.close()
 
     def _hits(self, ranked: Sequence[tuple[float, int, int]]) -> list[Hit]:
         numbers: dict[int, list[int]] = {}
