@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sbertkit import __version__
-from sbertkit.cli.output import prepare_streams, settle_output
+from sbertkit.cli.output import prepare_streams, say_error, settle_output
 from sbertkit.errors import InputError, SbertkitError, shell_words
 from sbertkit.progress import say
 from sbertkit.terminal import error_stream
@@ -125,7 +125,7 @@ def run(arguments: Sequence[str] | None) -> int:
             standalone_mode=False,
         )
     except SbertkitError as error:
-        say(f"sbertkit: error: {error.in_shell}")
+        say_error(error, "sbertkit: error")
         status = 1
     except click.ClickException as error:
         _show_usage(error)

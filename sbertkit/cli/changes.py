@@ -10,6 +10,7 @@ import click
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import (
     device_option,
+    filter_option,
     no_progress_option,
     quiet_option,
     read_options,
@@ -108,23 +109,31 @@ def upsert(change: Change) -> None:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=INDEX)
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("ids", metavar="[ID...]", nargs=-1)
+@filter_option
 @click.option("--missing-ok", is_flag=True, help="Ignore ids that are not in the index.")
 @wait_option
 @no_progress_option
-def delete(directory: str, ids: tuple[str, ...], missing_ok: bool) -> None:
+def delete(directory: str, ids: tuple[str, ...], condition: str | None, missing_ok: bool) -> None:
     """Delete documents by their IDs from the index DIR, all or none.
 
-    - reads ids, one per line, from standard input. No model is loaded.
+    - reads ids, one per line, from standard input. Or those that match --filter. No model is
+    loaded.
 
     \b
     Example:
       sbertkit delete indexes/articles a17 a18
       sbertkit delete indexes/articles - --missing-ok < gone.txt
+      sbertkit delete indexes/articles --filter 'lang = "en" and year < 1990'
     """
     from sbertkit.retrieval import delete_documents
 
-    changes = delete_documents(directory, _ids(ids), missing_ok=missing_ok)
+    if bool(ids) == (condition is not None):
+        raise click.UsageError("give either IDs or --filter")
+    if condition is None:
+        changes = delete_documents(directory, _ids(ids), missing_ok=missing_ok)
+    else:
+        changes = delete_documents(directory, filter=condition)
     print_changes(changes, directory)
 
 

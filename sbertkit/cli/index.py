@@ -20,14 +20,18 @@ from sbertkit.cli.options import (
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
-from sbertkit.formatting import counted
+from sbertkit.errors import DamagedIndex
+from sbertkit.formatting import counted, listed
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
 from sbertkit.progress import say
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
+    from sbertkit.retrieval import FieldInfo
 
 
+_MAX_LISTED = 12
+"""Fields of the metadata that are shown."""
 _LARGE_SHARE = 10
 """How many times the size of an index its encoder has before that is pointed out."""
 
@@ -197,12 +201,23 @@ def info(directory: str, output_format: str) -> None:
     Example:
       sbertkit info indexes/corpus
     """
-    from sbertkit.retrieval import index_info
+    from sbertkit.retrieval import index_fields, index_info
 
     facts = index_info(directory).to_dict()
+    fields: dict[str, FieldInfo] = {}
+    try:
+        fields = index_fields(directory)
+    except DamagedIndex as error:
+        say(f"the fields are not shown: {error}")
     if output_format == "json":
-        print_json(facts)
+        by_name = {
+            name: {"types": field.types, "share": field.share} for name, field in fields.items()
+        }
+        print_json({**facts, "fields": by_name})
     else:
+        facts["fields"] = listed(
+            [f"{name} ({field})" for name, field in fields.items()], _MAX_LISTED
+        )
         names = {
             "recall": "requested recall",
             "deleted": "deleted, not compacted",

@@ -5,6 +5,7 @@ import click
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import (
     device_option,
+    filter_option,
     long_options,
     no_progress_option,
     quiet_option,
@@ -153,8 +154,9 @@ def upgrade(
 @click.option(
     "-o", "--output", required=True, metavar="OUT", type=PATH, help="NAME.parquet or NAME.faiss."
 )
+@filter_option
 @no_progress_option
-def dump(directory: str, output: str) -> None:
+def dump(directory: str, output: str, condition: str | None) -> None:
     """Write documents and vectors of the index DIR to a file.
 
     NAME.parquet has columns id, text, metadata (JSON) and vector; index reads it back with
@@ -163,9 +165,10 @@ def dump(directory: str, output: str) -> None:
     \b
     Example:
       sbertkit dump indexes/articles -o articles.parquet
+      sbertkit dump indexes/articles -o recent.parquet --filter "year >= 2020"
       sbertkit index articles.parquet --vectors articles.parquet -o indexes/again
     """
     from sbertkit.retrieval import dump_index
 
-    for path in dump_index(directory, output):
+    for path in dump_index(directory, output, filter=condition):
         print_line(str(path))

@@ -1,6 +1,7 @@
 """Options that several commands share, and what they describe."""
 
 import functools
+import os
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -63,6 +64,26 @@ wait_option = click.option(
     callback=_wait,
     expose_value=False,
     help="Wait so long for another process that writes the index; by default not at all.",
+)
+
+
+def _filter(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    if given is None:
+        return None
+    from sbertkit.retrieval.filters import parse_filter
+
+    # What the locale of the shell could not decode is most often UTF-8.
+    text = os.fsencode(given).decode("utf-8", "replace")
+    parse_filter(text)  # refused before anything is loaded
+    return text
+
+
+filter_option = click.option(
+    "--filter",
+    "condition",
+    metavar="FILTER",
+    callback=_filter,
+    help="""Only documents that match it, such as 'lang = "en" and year >= 2020'.""",
 )
 
 

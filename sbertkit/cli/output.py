@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sbertkit.errors import StorageError
+from sbertkit.errors import BadFilter, SbertkitError, StorageError
+from sbertkit.progress import say
 from sbertkit.terminal import error_stream, make_console, visible_json, visible_text
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def print_text(text: str) -> None:
 def print_line(*cells: str) -> None:
     """Prints a line of data; cells have a tab between them."""
     print_text("\t".join(map(visible_text, cells)) + "\n")
+
+
+def say_error(error: SbertkitError, before: str) -> None:
+    """Writes a message to standard error: one line, and those that show the place in a filter."""
+    text = f"{before}: {error.in_shell}"
+    for line in text.split("\n") if isinstance(error, BadFilter) else [text]:
+        say(line)
 
 
 def print_json(content: Mapping[str, Any], *, indent: int | None = None) -> None:

@@ -3,9 +3,10 @@
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
-from sbertkit.cli.options import device_option, quiet_option, trust_option
+from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
+from sbertkit.progress import say
 
 
 @click.command()
@@ -27,6 +28,7 @@ from sbertkit.cli.settings import Names
     show_default=True,
     help="Documents, each with its best passage, or passages.",
 )
+@filter_option
 @click.option(
     "--model", metavar="MODEL", type=MODEL, help="By default, the one that the index names."
 )
@@ -58,6 +60,7 @@ def search(
     queries: str | None,
     k: int,
     hits: str,
+    condition: str | None,
     model: str | None,
     output_format: str,
     fields: tuple[str, ...] | None,
@@ -74,6 +77,7 @@ def search(
     \b
     Example:
       sbertkit search indexes/corpus "a person having a meal"
+      sbertkit search indexes/articles "a meal" --filter 'lang = "en" and year >= 2020'
       sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
       sbertkit search indexes/corpus --queries scifact --format trec > run.trec
     """
@@ -96,8 +100,13 @@ def search(
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:
+        nothing = condition is not None and not opened.count(condition)
+        if nothing:
+            say(f"no document of {directory} matches the filter")
         if typed:
-            Prompt(opened, k, hits, shown).run(greet=not quiet)
+            Prompt(opened, k, hits, shown, condition).run(greet=not quiet)
+        if typed or nothing:
             return
-        found = opened.search_batch([query.text for query in asked], k, hits=hits)
+        texts_asked = [query.text for query in asked]
+        found = opened.search_batch(texts_asked, k, hits=hits, filter=condition)
     PRINTERS[output_format](asked, found, shown)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from sbertkit.cli.output import print_facts, print_line, print_text
+from sbertkit.cli.output import print_facts, print_line, print_text, say_error
 from sbertkit.cli.search.hits import Shown, print_tables
 from sbertkit.cli.search.queries import Query
 from sbertkit.cli.signals import seen_while_blocked
@@ -30,17 +30,22 @@ class Prompt:
         k: Hits per query.
         hits: What a hit is, see `SearchIndex.search`.
         shown: What is shown of them.
+        condition: The filter that they match, if any.
     """
 
-    def __init__(self, index: "SearchIndex", k: int, hits: str, shown: Shown) -> None:
+    def __init__(
+        self, index: "SearchIndex", k: int, hits: str, shown: Shown, condition: str | None = None
+    ) -> None:
         self._index = index
         self._k = k
         self._hits = hits
         self._shown = shown
+        self._condition = condition
         self._last: Query | None = None
         self._seen = 0
         self._commands: dict[str, Callable[[str], None]] = {
             "k": self._set_k,
+            "filter": self._set_filter,
             "get": self._get,
             "more": self._more,
             "help": self._help,
@@ -50,13 +55,13 @@ class Prompt:
         """Reads and answers lines; first, says how if `greet`."""
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="surrogateescape")  # what is no UTF-8 is repaired later
-        say(f"{counted(len(self._index), 'document')}; type a query, :help or Ctrl-D", shown=greet)
+        say(f"{self._documents()}; type a query, :help or Ctrl-D", shown=greet)
         with _history(), suppress(EOFError):
             for line in _lines():
                 try:
                     self._answer(line)
                 except SbertkitError as error:
-                    say(f"error: {error.in_shell}")
+                    say_error(error, "error")
 
     def _answer(self, line: str) -> None:
         if line.startswith(":"):
@@ -78,7 +83,8 @@ class Prompt:
             say("there is no query yet")
             return
         k = self._seen + self._k
-        hits = self._index.search(self._last.text, k, hits=self._hits)[self._seen :]
+        found = self._index.search(self._last.text, k, hits=self._hits, filter=self._condition)
+        hits = found[self._seen :]
         if not hits:
             say("no more hits")
             return
@@ -90,6 +96,21 @@ class Prompt:
             say(f":k sets the hits per query, now {self._k}; expected a whole number above 0")
             return
         self._k = int(argument)
+
+    def _set_filter(self, argument: str) -> None:
+        """Searches only what matches a filter from now on; everything without one."""
+        condition = argument or None
+        self._index.count(condition)  # refused if it cannot be read
+        self._condition = condition
+        self._last = None
+        say(self._documents())
+
+    def _documents(self) -> str:
+        """How many documents are searched."""
+        documents = counted(len(self._index), "document")
+        if self._condition is None:
+            return documents
+        return f"{self._index.count(self._condition):,} of {documents} match the filter"
 
     def _get(self, argument: str) -> None:
         """The whole document of an id."""
@@ -104,6 +125,7 @@ class Prompt:
             ":more": "the next hits of the last query",
             ":get ID": "a whole document",
             ":k NUMBER": f"hits per query, now {self._k}",
+            ":filter FILTER": "only documents that match it; all without one",
             ":quit": "as Ctrl-D",
         }
         print_facts(commands.items())
