@@ -21,7 +21,15 @@ def write_files(folder: Path) -> None:
     (folder / "corpus.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "queries.txt").write_text("who eats\nwho sings by the sea\n", encoding="utf-8")
     articles: list[dict[str, object]] = [
-        {"id": f"a{row}", "title": f"No. {row}", "text": line} for row, line in enumerate(lines)
+        {
+            "id": f"a{row}",
+            "title": f"No. {row}",
+            "text": line,
+            "lang": "de" if row % 5 == 0 else "en",
+            "year": 1990 + row % 35,
+            "tags": ["food"] if "eats" in line else [],
+        }
+        for row, line in enumerate(lines)
     ]
     _write_jsonl(folder / "articles.jsonl", articles)
     _write_jsonl(folder / "new.jsonl", [{"id": "n1", "text": "a new article"}])
