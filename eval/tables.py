@@ -205,6 +205,36 @@ def index_changes_table(figures: Figures) -> str:
     )
 
 
+def filters_table(entries: Figures) -> str:
+    """What a filter takes in each way to evaluate it, and what the ways cost before."""
+    ours = entries["sbertkit"]
+    titles = {"json": "SQLite, JSON", "indexed json": "the same, indexed", "arrow": "pyarrow"}
+    header = [
+        *("condition", "filter", "share of documents", "ms, first", "ms"),
+        *(f"ms, {title}" for title in titles.values()),
+    ]
+    rows = [
+        [
+            *(case["name"], f"`{case['filter']}`"),
+            *(f"{100 * case['matches'] / ours['documents']:.3g} %",),
+            *(number(case["cold_ms"]), number(case["warm_ms"])),
+            *(number(entries[name]["cases"][place]["warm_ms"]) for name in titles),
+        ]
+        for place, case in enumerate(ours["cases"])
+    ]
+    costs = "; ".join(
+        f"{title}: {entries[name]['seconds']} s and {entries[name]['bytes'] / 1e6:.0f} MB"
+        for name, title in titles.items()
+        if entries[name]["bytes"]
+    )
+    return (
+        f"{ours['documents']:,} documents. The file for filters is written in {ours['seconds']} s "
+        f"and has {ours['bytes'] / 1e6:.0f} MB; the documents are staged in "
+        f"{ours['seconds_of_staging']} s and have {ours['bytes_of_documents'] / 1e6:.0f} MB. "
+        f"{costs}.\n\n{markdown(header, rows)}"
+    )
+
+
 def hangs_table(entries: Figures) -> str:
     """Whether jobs end, by themselves and after a signal."""
     columns: Columns = {
@@ -735,6 +765,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "encode_memory": encode_memory_table,
     "index_memory": index_memory_table,
     "index_changes": index_changes_table,
+    "filters": filters_table,
     "hangs": hangs_table,
     "self_search": self_search_table,
     "sts": sts_table,
