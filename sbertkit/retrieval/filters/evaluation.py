@@ -132,7 +132,7 @@ def _contains(condition: Contains, fields: Fields) -> Mask:
 
 
 def _starts_with(condition: StartsWith, fields: Fields) -> Mask:
-    prefix = key_of(condition.prefix).key
+    prefix = key_of(condition.prefix)[1]
     mask = np.zeros(fields.count, np.bool_)
     texts = fields.values(condition.field.name, STRING)
     if texts is not None:

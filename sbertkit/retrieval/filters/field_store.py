@@ -1,5 +1,6 @@
 """Reading the file of a segment that filters use."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,18 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.errors import DamagedIndex
-from sbertkit.retrieval.filters.field_file import ROW_TYPE, ROWS_PER_CHUNK, TABLES
+from sbertkit.retrieval.filters.field_file import (
+    END_TYPE,
+    PLACE_TYPE,
+    ROW_TYPE,
+    ROWS_PER_CHUNK,
+    SEPARATOR,
+    TABLES,
+)
 
 RowNumbers = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
 
 _EVERYTHING = 2**31 - 1
-_KEYS_PER_QUERY = 500
+_BLOCKS_PER_QUERY = 64
 _TABLES = (
-    "SELECT sql FROM sqlite_master WHERE lower(name) IN ('columns', 'keys', 'rows') "
+    "SELECT sql FROM sqlite_master WHERE lower(name) IN ('blocks', 'columns', 'rows') "
     "OR type IN ('view', 'trigger') ORDER BY name"
 )
-_FIRST = "SELECT start FROM keys WHERE number = ? AND key >= ? ORDER BY key LIMIT 1"
-_CONTAINING = "SELECT start, stop FROM keys WHERE number = ? AND instr(key, ?) > 0"
+_BLOCKS = "SELECT first, keys, ends, places FROM blocks WHERE number = ?"
+_BLOCK_OF = f"{_BLOCKS} AND first <= ? ORDER BY first DESC LIMIT 1"
+_BLOCKS_FROM = f"{_BLOCKS} AND first >= ? ORDER BY first LIMIT {_BLOCKS_PER_QUERY}"
 _ROWS = "SELECT data FROM rows WHERE number = ? AND start >= ? AND start < ? ORDER BY start"
 
 
@@ -87,6 +97,58 @@ class FieldStore:
         self._database.close()
 
 
+class _Block:
+    """Some values of a column, in order.
+
+    Args:
+        keys: Their keys, see `TABLES`.
+        ends: Where each ends.
+        places: Where the rows of each begin, and those of the last end.
+
+    Attributes:
+        places: See above, (n + 1,).
+
+    Raises:
+        ValueError: They do not fit together.
+    """
+
+    def __init__(self, keys: bytes, ends: bytes, places: bytes) -> None:
+        self.places = np.frombuffer(places, PLACE_TYPE)
+        self._keys = keys
+        self._ends = np.frombuffer(ends, END_TYPE)
+        ascending = self._ends[0] >= 0 and (np.diff(self._ends) > 0).all()
+        if not ascending or self._ends[-1] != len(keys) or len(self.places) != len(self._ends) + 1:
+            raise ValueError("expected keys in order")
+
+    @property
+    def last(self) -> bytes:
+        """The last key."""
+        return self._key(len(self._ends) - 1)
+
+    def index(self, key: bytes) -> int:
+        """The number of the first key that is not below another."""
+        return bisect_left(range(len(self._ends)), key, key=self._key)
+
+    def has(self, index: int, key: bytes) -> bool:
+        """Whether this is the key with a number, which may be one beyond the last."""
+        return index < len(self._ends) and self._key(index) == key
+
+    def containing(self, part: bytes) -> list[int]:
+        """The numbers of the keys that have some bytes of UTF-8 in them."""
+        found = []
+        at = self._keys.find(part)
+        while at >= 0:
+            found.append(at)
+            end = self._keys.find(SEPARATOR, at)
+            at = self._keys.find(part, end + 1) if end >= 0 else -1
+        numbers: list[int] = np.searchsorted(self._ends, found).tolist()
+        return numbers
+
+    def _key(self, index: int) -> bytes:
+        start = int(self._ends[index - 1]) + 1 if index else 0
+        return self._keys[start : int(self._ends[index])]
+
+
 class Column:
     """The values of one type of a field, as keys, and the rows that have them.
 
@@ -110,37 +172,54 @@ class Column:
             return self._rows(start, self._entries if high is None else self._place(high))
 
     def one_of(self, keys: Sequence[bytes]) -> RowNumbers:
-        """The rows with one of some keys."""
-        slices = []
-        for start in range(0, len(keys), _KEYS_PER_QUERY):
-            chunk = keys[start : start + _KEYS_PER_QUERY]
-            query = (
-                "SELECT start, stop FROM keys WHERE number = ? AND key IN "  # noqa: S608  # marks
-                f"({','.join('?' * len(chunk))})"
-            )
-            slices += self._database.fetch(query, (self._number, *chunk), len(chunk))
+        """The rows with one of some keys, which are in order."""
+        starts, stops = [], []
+        block = None
         with self._readable():
-            return self._at(slices)
+            for key in keys:
+                if block is None or key > block.last:
+                    block = self._block(key)
+                index = block.index(key) if block else 0
+                if block and block.has(index, key):
+                    starts.append(block.places[index])
+                    stops.append(block.places[index + 1])
+            return self._at(np.array(starts, PLACE_TYPE), np.array(stops, PLACE_TYPE))
 
     def containing(self, part: bytes) -> RowNumbers:
-        """The rows with a key that has some bytes in it."""
+        """The rows with a key, a string's, that has some bytes in it."""
+        starts, stops = [np.empty(0, PLACE_TYPE)], [np.empty(0, PLACE_TYPE)]
         with self._readable():
-            return self._at(self._database.fetch(_CONTAINING, (self._number, part), self._entries))
+            for block in self._all_blocks():
+                found = block.containing(part)
+                if found:
+                    starts.append(block.places[:-1][found])
+                    stops.append(block.places[1:][found])
+            return self._at(np.concatenate(starts), np.concatenate(stops))
 
     def _place(self, key: bytes) -> int:
         """The first place of rows with this key or a greater one."""
-        for (start,) in self._database.fetch(_FIRST, (self._number, key), 1):
-            return int(start)
-        return self._entries
+        block = self._block(key)
+        return 0 if block is None else int(block.places[block.index(key)])
 
-    def _at(self, slices: Sequence[tuple[int, int]]) -> RowNumbers:
+    def _block(self, key: bytes) -> _Block | None:
+        """The block with a key, if it is there; ``None`` if all keys are greater."""
+        for _, *block in self._database.fetch(_BLOCK_OF, (self._number, key), 1):
+            return _Block(*block)
+        return None
+
+    def _all_blocks(self) -> Iterator[_Block]:
+        start = b""
+        while found := self._database.fetch(_BLOCKS_FROM, (self._number, start), _BLOCKS_PER_QUERY):
+            yield from (_Block(*block) for _, *block in found)
+            start = found[-1][0] + b"\0"
+
+    def _at(self, starts: Places, stops: Places) -> RowNumbers:
         """The rows in several ranges of places, which do not overlap."""
-        if not slices:
+        if not len(starts):
             return np.empty(0, ROW_TYPE)
-        starts, stops = np.array(slices, np.int64).T
         first = int(starts.min())
         rows = self._rows(first, int(stops.max()))
-        if len(slices) == 1:
+        if len(starts) == 1:
             return rows
         changes = np.zeros(len(rows) + 1, np.int8)
         changes[starts - first] += 1

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 BOOLEAN, NUMBER, STRING = "boolean", "number", "string"
 SCALARS = (BOOLEAN, NUMBER, STRING)
@@ -13,11 +13,8 @@ Scalar = bool | int | float | str
 """A value of a filter. ``True`` is no number; whole numbers and floats are compared exactly."""
 
 
-class Key(NamedTuple):
-    """A value: its type, and its place among the values of that type."""
-
-    type: str
-    key: bytes
+Key = tuple[str, bytes]
+"""A value: its type, and its place among the values of that type."""
 
 
 def in_list(type_: str) -> str:
@@ -31,12 +28,12 @@ def key_of(value: Any) -> Key:
 
 
 def _boolean(value: bool) -> Key:
-    return Key(BOOLEAN, b"\1" if value else b"\0")
+    return BOOLEAN, b"\1" if value else b"\0"
 
 
 def _string(value: str) -> Key:
     """UTF-8 sorts as the code points do."""
-    return Key(STRING, value.encode("utf-8", "surrogatepass"))
+    return STRING, value.encode("utf-8", "surrogatepass")
 
 
 def _number(value: float) -> Key:
@@ -45,15 +42,15 @@ def _number(value: float) -> Key:
     No key begins another, so that the complement of all its bytes sorts the other way around.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        return Key(NULL, b"") if value != value else Key(NUMBER, b"\2" if value > 0 else b"\0")
+        return (NULL, b"") if value != value else (NUMBER, b"\2" if value > 0 else b"\0")
     numerator, denominator = value.as_integer_ratio()
     bits = denominator.bit_length() - 1  # a power of two
     whole, rest = abs(numerator) >> bits, abs(numerator) & (denominator - 1)
     size = (whole.bit_length() + 7) // 8
     magnitude = size.to_bytes(2, "big") + whole.to_bytes(size, "big") + _groups(rest, bits) + b"\0"
     if numerator >= 0:
-        return Key(NUMBER, b"\1" + magnitude)
-    return Key(NUMBER, b"\0" + bytes(255 - byte for byte in magnitude))
+        return NUMBER, b"\1" + magnitude
+    return NUMBER, b"\0" + bytes(255 - byte for byte in magnitude)
 
 
 def _groups(rest: int, bits: int) -> bytes:
@@ -69,7 +66,7 @@ _KEYS: dict[type, Callable[[Any], Key]] = {
     int: _number,
     float: _number,
     str: _string,
-    list: lambda _: Key(LIST, b""),
-    dict: lambda _: Key(OBJECT, b""),
-    type(None): lambda _: Key(NULL, b""),
+    list: lambda _: (LIST, b""),
+    dict: lambda _: (OBJECT, b""),
+    type(None): lambda _: (NULL, b""),
 }
