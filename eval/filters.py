@@ -288,8 +288,8 @@ MEASURES: dict[str, Callable[[Path, float, int], Figures]] = {
 
 
 def _by_sqlite(path: Path, rounds: int) -> list[Figures]:
-    with closing(DocumentStore(path)) as store:
-        count = len(store)
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM documents").fetchone()
 
     def opened() -> tuple[sqlite3.Connection, Callable[[], None]]:
         connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
