@@ -16,7 +16,6 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -27,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from recording import ROOT, Entries, Figures, alternate, arguments_of, median_ratio
+from peer_environment import PEERS, peer_python
+from recording import Entries, Figures, alternate, arguments_of, median_ratio
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel
 
@@ -51,11 +51,10 @@ BASE = "sentence-transformers, fp32"
 SOURCES = [
     "sbertkit/encoder",
     "eval/encode.py",
+    "eval/peer_environment.py",
     "eval/peers/worker.py",
     "eval/peers/requirements.txt",
 ]
-PEERS = ROOT / "eval" / "peers"
-ENVIRONMENT = ROOT / "eval" / ".peers-venv"
 
 
 class System(NamedTuple):
@@ -116,19 +115,6 @@ def systems(texts: list[str], folder: Path, stack: ExitStack) -> dict[str, Syste
     for name, options in OURS.items():
         found[name] = of_function(Encoder.load(BUNDLED_NAME, device="cpu", **options).encode, texts)
     return found
-
-
-def peer_python() -> Path:
-    """The interpreter of the peers' environment, which is created if it is missing."""
-    python = ENVIRONMENT / "bin" / "python"
-    wanted = (PEERS / "requirements.txt").read_text(encoding="utf-8")
-    made = ENVIRONMENT / "requirements.txt"
-    if not made.is_file() or made.read_text(encoding="utf-8") != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "-r"]
-        subprocess.run([*install, str(PEERS / "requirements.txt")], check=True)
-        made.write_text(wanted, encoding="utf-8")
-    return python
 
 
 def write_peer_models(source: Path, folder: Path) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recording import RESULTS, Figures, arguments_of, is_stale, records
+from recording import RESULTS, Figures, arguments_of, is_stale, median_ratio, records
 
 from sbertkit.evaluation.suites import read_suite
 from sbertkit.training.sweeps import PUBLISHED_POOLINGS
@@ -233,6 +233,83 @@ def filters_table(entries: Figures) -> str:
         f"{ours['seconds_of_staging']} s and have {ours['bytes_of_documents'] / 1e6:.0f} MB. "
         f"{costs}.\n\n{markdown(header, rows)}"
     )
+
+
+INDEX_RECALLS = (0.9, 0.95, 0.99)
+
+
+def bench_index_table(entries: Figures) -> str:
+    """Recalls that were asked for, and the speed of each system where it reaches them."""
+    asked = [one for one in entries.values() if one.get("system", "").startswith("sbertkit")]
+    columns: Columns = {
+        "corpus": lambda one: f"{one['rows']:,} {one['corpus']}",
+        "kind": lambda one: one["system"].split()[1],
+        "asked recall@10": lambda one: one["system"].split()[2],
+        "measured": lambda one: number(one.get("recall_at_10"), 4),
+        "95 % interval": lambda one: (
+            one.get("refused") or "{low:.4f} to {high:.4f}".format(**one["interval"])
+        ),
+        "build, s": lambda one: number(one.get("seconds"), 1),
+        "bytes per vector": lambda one: _bytes_per_vector(one),
+    }
+    parts = [table(asked, columns)]
+    if "frontier" in entries:
+        parts.append(_frontier(entries))
+    return "\n\n".join(parts)
+
+
+def _bytes_per_vector(figures: Figures) -> str:
+    return "-" if "refused" in figures else f"{figures['bytes'] / figures['rows']:,.0f}"
+
+
+def _frontier(entries: Figures) -> str:
+    """Build, bytes, and the fastest setting of each system that reaches a recall."""
+    timed, base = entries["frontier"], "hnswlib"
+    found: dict[str, list[Figures]] = {}
+    for point in timed["points"]:
+        hits = point["setting"] == "hits"
+        name = point["system"].rpartition(" ")[0] if "sbertkit" in point["system"] else None
+        name = f"{name}, with documents" if hits else name or point["system"]
+        found.setdefault(name, []).append(point)
+    built = entries[f"lines: {base}"]["seconds"]
+    rows = []
+    for name, points in found.items():
+        index = entries[f"lines: {points[-1]['system']}"]
+        cells = [f"{index['seconds']:,.0f} ({built / index['seconds']:.1f})"]
+        cells.append(_bytes_per_vector(index))
+        cells += [_speed(points, found[base], recall) for recall in INDEX_RECALLS]
+        rows.append((name, *cells))
+    header = ("system", "build, s", "bytes per vector", *map("recall@10 {}".format, INDEX_RECALLS))
+    return (
+        f"{markdown(header, rows)}\n\nAt each recall: queries per second in a batch of "
+        f"{timed['queries']:,}, and milliseconds of a single query, each of the fastest setting "
+        f"that reaches it; in brackets how many times as fast as {base}, the median of "
+        f"{timed['runs']} alternating runs. {timed['rows']:,} vectors, {timed['threads']} threads. "
+        "Bytes are those of the index file; of hnswlib, voyager, usearch and faiss they include "
+        "the vectors (usearch: in 16 bits), the others score candidates again from vectors that "
+        "are stored beside it."
+    )
+
+
+def _speed(points: Sequence[Figures], base: Sequence[Figures], recall: float) -> str:
+    """Speeds of the fastest points that reach a recall, and the ratios to the baseline's."""
+    shown = []
+    for key in ("batch", "single"):
+        best, other = (
+            min(
+                (point[key] for point in among if point["recall_at_10"] >= recall),
+                key=statistics.median,
+                default=None,
+            )
+            for among in (points, base)
+        )
+        if best is None:
+            return "not reached"
+        seconds = statistics.median(best)
+        speed = f"{1 / seconds:,.0f}/s" if key == "batch" else f"{1_000 * seconds:.2f} ms"
+        ratio = "" if other is None else f" ({median_ratio(other, best):.2f})"
+        shown.append(f"{speed}{ratio}")
+    return ", ".join(shown)
 
 
 def hangs_table(entries: Figures) -> str:
@@ -766,6 +843,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "index_memory": index_memory_table,
     "index_changes": index_changes_table,
     "filters": filters_table,
+    "bench_index": bench_index_table,
     "hangs": hangs_table,
     "self_search": self_search_table,
     "sts": sts_table,
