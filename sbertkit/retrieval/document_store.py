@@ -27,12 +27,6 @@ CREATE TABLE documents (
     metadata TEXT NOT NULL,
     line INTEGER NOT NULL
 )"""
-_SCHEMA = f"""
-{_TABLE};
-CREATE VIRTUAL TABLE words USING fts5(
-    text, content='documents', content_rowid='row', tokenize='unicode61 remove_diacritics 2'
-);
-"""
 _TABLES = (
     "SELECT sql FROM sqlite_master WHERE lower(name) = 'documents' OR type IN ('view', 'trigger')"
 )
@@ -65,14 +59,13 @@ def stage_documents(
     """
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        connection.executescript(_STAGING + _SCHEMA)
+        connection.executescript(_STAGING + _TABLE)
         connection.execute("BEGIN")
         row = 0
         for row, (document, line) in enumerate(documents, 1):
             _insert(connection, row - 1, document, line, duplicate_error)
             if row % _ROWS_PER_ADVANCE == 0:
                 advance(_ROWS_PER_ADVANCE)
-        connection.execute("INSERT INTO words(words) VALUES ('rebuild')")
         connection.execute("COMMIT")
         advance(row % _ROWS_PER_ADVANCE)
         return row

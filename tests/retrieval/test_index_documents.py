@@ -34,6 +34,10 @@ MADE = {
     "far row": "UPDATE documents SET row = 1000000000000 WHERE row = 59",
     "negative row": "UPDATE documents SET row = -1 WHERE row = 30",
 }
+WORDS = (
+    "CREATE VIRTUAL TABLE words USING fts5(text, content='documents', content_rowid='row');"
+    "INSERT INTO words(words) VALUES ('rebuild')"
+)
 ROWS = {
     "lost": "DELETE FROM documents WHERE row = 30",
     "id": "UPDATE documents SET id = x'00ff' WHERE row = 30",
@@ -75,6 +79,18 @@ def accept(index: Path, path: Path) -> None:
             entry["bytes"] = path.stat().st_size
             entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     write_manifest(index, manifest)
+
+
+def test_a_database_with_a_table_of_words_beside_the_documents_is_read_and_changed(
+    index: Path, tiny_encoder: Encoder
+) -> None:
+    prepare(index, WORDS)  # as earlier versions wrote it
+    with SearchIndex.open(index, tiny_encoder) as opened:
+        assert [document.id for document in opened.documents()] == [id_ for id_, _ in CORPUS]
+        opened.add([("new", "one more")])
+        opened.compact()
+        assert len(opened) == len(CORPUS) + 1
+        assert opened.verify() == ()
 
 
 @pytest.mark.parametrize("script", MADE.values(), ids=MADE)
