@@ -8,7 +8,7 @@ import click
 
 from sbertkit.cli.completion import MODEL
 from sbertkit.cli.files import set_or_path
-from sbertkit.cli.options import no_progress_option, trust_option
+from sbertkit.cli.options import dim_option, no_progress_option, trust_option
 from sbertkit.cli.output import print_facts
 from sbertkit.encoder.backends import EXPORT_PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, as the model declares."
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have.")
+@dim_option
 @click.option(
     "--pairs", metavar="FILE", help="Sentence pairs with scores; tells what the export loses."
 )
@@ -56,6 +57,7 @@ def export(
     precision: str,
     pooling: str | None,
     max_tokens: int | None,
+    dim: int | None,
     pairs: str | None,
     calibrate: str | None,
     trust_remote_code: bool,
@@ -64,8 +66,8 @@ def export(
 
     Pooling, post-processing and normalization are inside. The export is compared with the model
     before it is written; it is loaded like any model, without torch. Without -o it goes into the
-    user's cache: commands that are then given MODEL, with the same --pooling and --max-tokens, take
-    the export and load no torch.
+    user's cache: commands that are then given MODEL, with the same --pooling, --max-tokens and
+    --dim, take the export and load no torch.
 
     \b
     Example:
@@ -76,7 +78,8 @@ def export(
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
 
-    options: dict[str, Any] = {"pooling": pooling, "max_tokens": max_tokens, "device": "cpu"}
+    options: dict[str, Any] = {"pooling": pooling, "max_tokens": max_tokens, "dim": dim}
+    options["device"] = "cpu"
     if output is None:
         given = {
             "--pairs": pairs,

@@ -169,7 +169,7 @@ def _update(
             f"--update keeps what the index was built with: leave --{option} out, or rebuild it "
             "without --update"
         )
-    named = given & {"model", "pooling", "max_tokens", "precision", "backend", "device"}
+    named = given & {"model", "pooling", "max_tokens", "dim", "precision", "backend", "device"}
     loaded = load_given() if named else None  # and compared even if nothing is to be encoded
     if loaded is not None:
         check_encoder(Path(path).absolute(), read_manifest(Path(path)).encoder, loaded)

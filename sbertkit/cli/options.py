@@ -32,6 +32,11 @@ device_option = click.option(
     show_default=True,
     help="auto, cpu, cuda, cuda:1 or mps.",
 )
+dim_option = click.option(
+    "--dim",
+    type=click.IntRange(min=1),
+    help="Truncate vectors to this size; for models trained for it (Matryoshka).",
+)
 trust_option = click.option(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model."
 )
@@ -114,6 +119,7 @@ _ENCODER_OPTIONS = (
         "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, as the model declares."
     ),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have."),
+    dim_option,
     click.option(
         "--precision",
         type=click.Choice(PRECISIONS),
@@ -241,6 +247,7 @@ def encoder_options(command: Command) -> Command:
         model: str,
         pooling: str | None,
         max_tokens: int | None,
+        dim: int | None,
         precision: str,
         backend: str,
         device: str,
@@ -254,6 +261,7 @@ def encoder_options(command: Command) -> Command:
                 model,
                 pooling=pooling,
                 max_tokens=max_tokens,
+                dim=dim,
                 precision=precision,
                 backend=backend,
                 device=device,

@@ -47,6 +47,7 @@ class Encoder:
         pooling: str | None = None,
         normalize: bool | None = None,
         max_tokens: int | None = None,
+        dim: int | None = None,
         prompts: Mapping[str, str] | None = None,
         backend: str = "auto",
         precision: str = "fp32",
@@ -63,6 +64,8 @@ class Encoder:
                 ``first_last``. A model that declares none gets ``mean`` and a warning.
             normalize: Whether vectors get unit length. A plain Hugging Face encoder: yes.
             max_tokens: Tokens a text may have, special tokens and prompt counted.
+            dim: Size that vectors are truncated to, for models that were trained for it
+                (Matryoshka); they get unit length again where the model normalizes.
             prompts: Texts put before, under the keys ``query`` and ``document``.
             backend: ``torch``; ``onnx`` or ``openvino``, which run an export on the CPU; or
                 ``auto``: on the CPU the export that is in the user's cache, if any, found without
@@ -82,6 +85,7 @@ class Encoder:
             pooling=pooling,
             normalize=normalize,
             max_tokens=None if max_tokens is None else whole_number("max_tokens", max_tokens),
+            dim=None if dim is None else whole_number("dim", dim),
             prompts=None if prompts is None else prompts_from(prompts),
             backend=backend,
             precision=precision,

@@ -17,6 +17,7 @@ class LoadOptions:
     pooling: str | None = None
     normalize: bool | None = None
     max_tokens: int | None = None
+    dim: int | None = None
     prompts: Prompts | None = None
     backend: str = "auto"
     precision: str = "fp32"

@@ -102,6 +102,50 @@ class Dense(nn.Module):
         }
 
 
+class Truncate(nn.Module):
+    """Leaves out all but the first numbers; saved as the `Dense` that does the same.
+
+    Args:
+        in_features: Size of the vectors.
+        out_features: Size of a result.
+    """
+
+    st_name = "Dense"
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+
+    @classmethod
+    def replacing(cls, dense: Dense) -> "Truncate | None":
+        """What does the same as a linear map, if that only selects the first numbers."""
+        before, after = dense.linear.in_features, dense.linear.out_features
+        if after >= before or dense.linear.bias is not None or dense.activation_name != "Identity":
+            return None
+        selects = torch.equal(dense.linear.weight, torch.eye(after, before))
+        return cls(before, after) if selects else None
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Vectors (B, out_features)."""
+        return vectors[:, : self.out_features]
+
+    def out_dim(self, dim: int) -> int:
+        """See `Dense`."""
+        return self.dense(torch.device("meta")).out_dim(dim)
+
+    def config(self) -> dict[str, Any]:
+        """See `Dense`."""
+        return self.dense(torch.device("meta")).config()
+
+    def dense(self, device: torch.device | None = None) -> Dense:
+        """The linear map that does the same."""
+        with device or torch.device("cpu"):
+            dense = Dense(self.in_features, self.out_features, bias=False, activation="Identity")
+        nn.init.eye_(dense.linear.weight)
+        return dense
+
+
 class LayerNorm(nn.Module):
     """Layer normalization over the vector, with learned scale and shift."""
 
@@ -209,6 +253,8 @@ def build_postprocessor(
             module = kind.build(settings, where)
         tensors = {key: value.to(torch.float32, copy=True) for key, value in weights.items()}
         module.load_state_dict(tensors, assign=True)
+        if isinstance(module, Dense) and (truncate := Truncate.replacing(module)) is not None:
+            return truncate
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(

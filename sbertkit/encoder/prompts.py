@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.schema import Positive
 
 Warn = Callable[[str], None]
 """Logs what is to be known of a model, each after its name."""
@@ -29,11 +30,13 @@ class Declared:
         prompts: By their names; an empty one is a statement, ``None`` is not.
         default_prompt_name: Which of them goes before a text that none is named for.
         similarity_fn_name: How vectors are compared.
+        truncate_dim: The size that vectors are truncated to.
     """
 
     prompts: dict[str, str | None] | None = None
     default_prompt_name: str | None = None
     similarity_fn_name: str | None = None
+    truncate_dim: Positive | None = None
 
 
 class _KnownPrompts(NamedTuple):

@@ -17,6 +17,7 @@ from sbertkit.encoder.layout import pooling_flags
 from sbertkit.encoder.long_attention import DECLARED_GLOBAL, unused_head
 from sbertkit.encoder.model_files import LINEAGE_FILE, MODULES_FILE
 from sbertkit.encoder.pooling import POOLINGS
+from sbertkit.encoder.postprocessors import Truncate
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.torch_model import TorchModel
 from sbertkit.encoder.transformer import Transformer, quiet_transformers
@@ -118,7 +119,8 @@ def _write_folder(model: TorchModel, folder: Path) -> None:
     modules += _write_pooling(model, folder)
     for module in model.postprocessors:
         place = folder / f"{len(modules)}_{module.st_name}"
-        _write_module(place, module.config(), module)  # type: ignore[operator]
+        written = module.dense() if isinstance(module, Truncate) else module
+        _write_module(place, written.config(), written)  # type: ignore[operator]
         modules.append(str(module.st_name))
     _write_json(
         folder / MODULES_FILE,
@@ -188,7 +190,8 @@ def _write_settings(model: TorchModel, folder: Path) -> None:
         # else sentence-transformers makes one, which nothing uses, and warns of its weights
         transformer["model_args"] = {"add_pooling_layer": False}
     _write_json(folder / "sentence_bert_config.json", transformer)
-    declared = model.settings
+    # Which a module does, before the normalization.
+    declared = {key: value for key, value in model.settings.items() if key != "truncate_dim"}
     default = declared.get("default_prompt_name")
     if default is None or model.spec.options.prompts is not None:
         default = "document" if model.spec.prompts.document else None

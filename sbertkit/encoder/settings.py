@@ -9,7 +9,7 @@ from torch import nn
 from sbertkit.encoder.layout import ModelFolder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.pooling import Pooling, pooling_of_st
-from sbertkit.encoder.postprocessors import Normalize
+from sbertkit.encoder.postprocessors import Normalize, Truncate
 from sbertkit.encoder.prompts import Declared, Warn
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.encoder.transformer import Transformer
@@ -41,14 +41,38 @@ def choose_pooling(
     return Pooling.named(_DEFAULT_POOLING, count)
 
 
-def choose_postprocessors(options: LoadOptions, declared: ModelFolder) -> list[nn.Module]:
-    """The declared post-processing, with one normalization at its end or none, as asked for."""
+def choose_postprocessors(
+    options: LoadOptions, declared: ModelFolder, size: int
+) -> list[nn.Module]:
+    """The declared post-processing, with one normalization at its end or none, as asked for.
+
+    Before that vectors are truncated as asked for or declared. sentence-transformers truncates
+    after the normalization, which gives vectors of the same direction.
+
+    Args:
+        options: What is asked for.
+        declared: What the model declares.
+        size: Of the vectors that pooling gives.
+
+    Raises:
+        InputError: More numbers than a vector has are asked for.
+    """
     modules = list(declared.postprocessors)
     while modules and isinstance(modules[-1], Normalize):
         modules.pop()
     wanted = options.normalize
     if wanted is None:
         wanted = len(modules) < len(declared.postprocessors) or not declared.declares_modules
+    for module in modules:
+        size = module.out_dim(size)  # type: ignore[operator]  # a PostProcessor
+    if options.dim is not None and options.dim > size:
+        raise InputError(
+            f"dim {options.dim} is more than the {size} numbers of a vector of {options.model}; "
+            f"choose at most {size}"
+        )
+    dim = options.dim or declared.declared.truncate_dim or size
+    if dim < size:
+        modules.append(Truncate(size, dim))
     return [*modules, Normalize()] if wanted else modules
 
 

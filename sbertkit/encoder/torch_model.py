@@ -202,7 +202,8 @@ def _read_model(
     if declared.lower_case:
         lower_casing(transformer.tokenizer)
     pooling = choose_pooling(options, declared, transformer, warn)
-    network = Network(transformer, pooling, choose_postprocessors(options, declared))
+    postprocessors = choose_postprocessors(options, declared, transformer.hidden_size)
+    network = Network(transformer, pooling, postprocessors)
     prompts = options.prompts
     if prompts is None:
         prompts = prompts_of_model(options.model, declared.declared, warn)

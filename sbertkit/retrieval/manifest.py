@@ -139,6 +139,7 @@ class DeclaredOptions:
     pooling: str | None = None
     normalize: bool | None = None
     max_tokens: Positive | None = None
+    dim: Dim | None = None
     prompts: dict[str, str] | None = None
     revision: str | None = None
 

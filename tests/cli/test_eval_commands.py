@@ -117,6 +117,7 @@ def test_self_matches_are_kept_on_demand(run: Run, folder: Path, tmp_path: Path)
         ("--index", "i", "--run", "r"),
         ("--run", "r", "--model", "m"),
         ("--run", "r", "--max-tokens", "9"),
+        ("--index", "i", "--dim", "9"),
         ("--run", "r", "--write-run", "o"),
         ("--index", "i", "--pooling", "cls"),
         ("--depth", "0"),

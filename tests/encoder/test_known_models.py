@@ -175,6 +175,7 @@ def test_a_file_elsewhere_that_the_tokenizer_names_makes_a_difference(
         {"pooling": "cls"},
         {"normalize": False},
         {"max_tokens": 16},
+        {"dim": 5},
         {"prompts": {"query": "q: "}},
         {"backend": "torch"},
         {"precision": "int8"},
@@ -188,7 +189,13 @@ def test_other_options_make_it_another_model(folder: Path, options: dict[str, An
 
 @pytest.mark.parametrize(
     "options",
-    [{"pooling": "cls"}, {"max_tokens": 16}, {"prompts": {"query": "q: "}}, {"precision": "int8"}],
+    [
+        {"pooling": "cls"},
+        {"max_tokens": 16},
+        {"dim": 5},
+        {"prompts": {"query": "q: "}},
+        {"precision": "int8"},
+    ],
 )
 def test_with_other_options_it_is_known_by_them(folder: Path, options: dict[str, Any]) -> None:
     first = load(folder, **options)

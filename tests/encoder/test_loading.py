@@ -154,6 +154,7 @@ def test_what_is_kept_to_load_again_leaves_device_and_backend_out() -> None:
         "pooling": "cls",
         "normalize": None,
         "max_tokens": None,
+        "dim": None,
         "prompts": {"query": "q: ", "document": ""},
         "revision": None,
     }

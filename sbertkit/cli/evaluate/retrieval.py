@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from sbertkit.data.retrieval import Collection
     from sbertkit.evaluation import RetrievalResult
 
-_OF_ENCODERS = (
-    *("model", "pooling", "max_tokens", "precision", "backend", "device", "trust_remote_code"),
-)
+_SETTINGS = ("pooling", "max_tokens", "dim", "precision", "backend")
+_OF_ENCODERS = ("model", *_SETTINGS, "device", "trust_remote_code")
 
 
 class _Evaluated(NamedTuple):
@@ -178,7 +177,7 @@ def _check_options(context: click.Context, collection: Path) -> None:
     """Refuses options that have no effect together with others."""
     given = given_options(context)
     idle = {
-        "index": ("pooling", "max_tokens", "precision", "backend", "mode", "overlap"),
+        "index": (*_SETTINGS, "mode", "overlap"),
         "run": ("index", *_OF_ENCODERS, "mode", "overlap", "write_run"),
     }
     for option, others in idle.items():

@@ -180,6 +180,7 @@ def _check_asked(options: LoadOptions, manifest: ExportManifest) -> None:
         "pooling": (options.pooling, (None, manifest.pooling)),
         "normalize": (options.normalize, (None, manifest.normalizes)),
         "max_tokens": (options.max_tokens, (None, manifest.max_tokens)),
+        "dim": (options.dim, (None, manifest.dim)),
         "prompts": (options.prompts, (None, Prompts(**manifest.prompts))),
         "backend": (options.backend, ("auto", "onnx", "openvino")),
         "device": (options.device, ("auto", "cpu")),
