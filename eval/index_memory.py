@@ -1,6 +1,9 @@
 """Peak anonymous memory (RssAnon) of ``sbertkit index`` as the corpus grows tenfold, kind flat.
 
 python eval/index_memory.py [--lines 10000 100000]
+
+The encoder's export is in the user's cache before the first build, which would otherwise load torch
+to make it.
 """
 
 import subprocess
@@ -11,8 +14,10 @@ from pathlib import Path
 
 from recording import arguments_of, record
 
+from sbertkit import Encoder
 from sbertkit.data import read_corpus
 from sbertkit.data.wordnet import demo_corpus
+from sbertkit.encoder.resolve import BUNDLED_NAME
 
 _SECONDS_BETWEEN_CHECKS = 0.05
 
@@ -23,6 +28,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, nargs=2, default=[10_000, 100_000])
     arguments = parser.parse_args()
     glosses = [found.document.text for found in read_corpus(demo_corpus())]
+    Encoder.load(BUNDLED_NAME).export_folder()
     peaks = {}
     with tempfile.TemporaryDirectory() as folder:
         for lines in arguments.lines:
