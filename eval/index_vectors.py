@@ -5,7 +5,7 @@
 The lines are the distinct glosses of WordNet and a fixed sample of news, questions, captions,
 abstracts and premises. The queries are those of retrieval collections and sentences of STS sets,
 none of them a line. Texts (``.txt``, one per line) and vectors (``.npy``, by the bundled model in
-fp32) are kept in the work folder; an interrupted run is resumed, and what is there is not made
+int8) are kept in the work folder; an interrupted run is resumed, and what is there is not made
 again.
 """
 
@@ -58,7 +58,7 @@ def prepare(arguments: argparse.Namespace) -> dict[str, Embedded]:
     root, work = data_folder("retrieval/scifact"), arguments.work
     work.mkdir(parents=True, exist_ok=True)
     texts = _texts(root, arguments.wordnet or root / "wordnet", arguments.lines)
-    encoder = Encoder.load(BUNDLED_NAME, device="cpu")
+    encoder = Encoder.load(BUNDLED_NAME, device="cpu", precision="int8")
     for name, wanted in texts.items():
         content = "".join(f"{text}\n" for text in wanted).encode()
         source, target = work / f"{name}.txt", work / f"{name}.npy"

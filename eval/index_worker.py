@@ -304,8 +304,7 @@ class Sbertkit(System):
         """See `System`."""
         if setting == "rows":
             with self.index._current.used() as view:
-                (segment,) = view.segments
-                return segment.vectors.search(queries, K).rows
+                return view.vectors.search(queries, K).rows
         if len(queries) == 1:
             found = [self.index.search(queries[0], K)]
         else:
@@ -314,7 +313,7 @@ class Sbertkit(System):
 
     def bytes(self) -> int:
         """See `System`; documents are left out as well."""
-        beside = ("vectors.npy", "documents.db")
+        beside = ("vectors.npy", "documents.db", "fields.db", "queries.npy")
         return sum(size for name, size in self.index.sizes().items() if name not in beside)
 
 
@@ -388,7 +387,7 @@ class Worker:
     def info(self) -> dict[str, Any]:
         """What an index of sbertkit says about its recall."""
         known: dict[str, Any] = self._system.index.info().to_dict()
-        return {name: value for name, value in known.items() if "recall" in name}
+        return known["measured"] or {}
 
 
 def main() -> None:

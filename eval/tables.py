@@ -312,6 +312,57 @@ def _speed(points: Sequence[Figures], base: Sequence[Figures], recall: float) ->
     return ", ".join(shown)
 
 
+def index_life_table(entries: Figures) -> str:
+    """The recall of an index after replacements, and what many small additions cost."""
+    replaced: Columns = {
+        "kind": lambda row: row["kind"],
+        "replaced": lambda row: f"{row['replaced']:,} of {row['documents']:,}",
+        "recall@10 before": lambda row: number(row["before"], 4),
+        "after": lambda row: number(row["after"], 4),
+        "stated": lambda row: number(row["stated"]["recall"], 4),
+        "segments": lambda row: row["segments"],
+    }
+    added: Columns = {
+        "kind": lambda row: row["kind"],
+        "seconds, one by one": lambda row: number(row["one_by_one"]["seconds"], 0),
+        "at once": lambda row: number(row["at_once"]["seconds"], 0),
+        "slowest addition, s": lambda row: number(row["one_by_one"]["slowest"], 1),
+        "segments": lambda row: row["one_by_one"]["segments"],
+        "ms per query": lambda row: number(row["one_by_one"]["milliseconds"], 3),
+        "built at once": lambda row: number(row["at_once"]["milliseconds"], 3),
+        "recall@10, both": lambda row: ", ".join(
+            number(row[way]["recall"], 4) for way in ("one_by_one", "at_once")
+        ),
+    }
+
+    def of(name: str) -> list[Figures]:
+        return [entry for key, entry in entries.items() if key.startswith(name)]
+
+    return (
+        f"30 percent replaced in 20 changes, asked for 0.95:\n\n{table(of('replaced'), replaced)}"
+        f"\n\n1,000 additions of 50 documents:\n\n{table(of('added'), added)}"
+    )
+
+
+def index_filters_table(entries: Figures) -> str:
+    """Recall and latency of searches with a filter."""
+    columns: Columns = {
+        "kind": lambda row: row[0],
+        "filter": lambda row: row[1],
+        "matching": lambda row: f"{row[2]['matching']:,.0f}",
+        "recall@10": lambda row: number(row[2]["recall_at_10"], 4),
+        "fewest hits": lambda row: row[2]["fewest_hits"],
+        "ms per query": lambda row: number(row[2]["milliseconds"], 2),
+        "plan": lambda row: ", ".join(row[2]["plans"]),
+    }
+    rows = [
+        (kind, name, figures)
+        for kind, entry in entries.items()
+        for name, figures in {**entry["filters"], "none": entry["without"]}.items()
+    ]
+    return table(rows, columns)
+
+
 def hangs_table(entries: Figures) -> str:
     """Whether jobs end, by themselves and after a signal."""
     columns: Columns = {
@@ -842,6 +893,8 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "encode_memory": encode_memory_table,
     "index_memory": index_memory_table,
     "index_changes": index_changes_table,
+    "index_life": index_life_table,
+    "index_filters": index_filters_table,
     "filters": filters_table,
     "bench_index": bench_index_table,
     "hangs": hangs_table,

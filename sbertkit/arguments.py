@@ -3,6 +3,7 @@
 import functools
 import operator
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -34,6 +35,30 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     if number < least:
         raise InputError(f"{name} must be at least {least}, not {number}")
     return number
+
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", re.ASCII)
+
+
+def parse_bytes(name: str, value: int | str | None) -> int | None:
+    """A size in bytes: a whole number, or a text such as ``2GB`` or ``512 MiB``.
+
+    Args:
+        name: The argument's name, for the message.
+        value: What was passed; ``None`` is no size.
+
+    Raises:
+        InputError: No size, or one below 1 byte.
+        InputTypeError: Neither a whole number nor a text.
+    """
+    if value is None or not isinstance(value, str):
+        return None if value is None else whole_number(name, value)
+    found = _SIZE.fullmatch(value.upper())
+    if found is None:
+        raise InputError(f"{name} must be a size such as 2GB or 512MiB, not {value!r:.50}")
+    number, unit, binary = found.groups()
+    power = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}[unit]
+    return whole_number(name, int(float(number) * (1024 if binary else 1000) ** power))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

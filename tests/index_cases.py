@@ -11,7 +11,7 @@ import pytest
 
 from sbertkit import Encoder, Hit, SearchIndex
 
-KINDS = ("flat", "hnsw", "ivf")
+KINDS = ("flat", "hnsw", "ivf", "ivfpq")
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

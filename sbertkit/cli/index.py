@@ -19,10 +19,17 @@ from sbertkit.cli.options import (
     wait_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.cli.recall import (
+    factory_option,
+    memory_option,
+    print_tried,
+    recall_text,
+    tuning_queries_option,
+)
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.errors import DamagedIndex
 from sbertkit.formatting import counted, listed
-from sbertkit.index.kinds import AUTO_FLAT_LIMIT, KINDS
+from sbertkit.index.kinds import AUTO_FLAT_LIMIT, NAMES
 from sbertkit.progress import say
 
 if TYPE_CHECKING:
@@ -32,6 +39,12 @@ if TYPE_CHECKING:
 
 _MAX_LISTED = 12
 """Fields of the metadata that are shown."""
+_FIXED = {
+    *("kind", "recall", "memory", "queries", "clusters", "factory"),
+    *("with_encoder", "mode", "overlap"),
+}
+"""Parameters that a change keeps."""
+
 _LARGE_SHARE = 10
 """How many times the size of an index its encoder has before that is pointed out."""
 
@@ -42,25 +55,28 @@ _LARGE_SHARE = 10
 @encoder_options
 @click.option(
     "--kind",
-    type=click.Choice(("auto", *KINDS)),
+    type=click.Choice(("auto", *NAMES)),
     default="auto",
     show_default=True,
-    help=f"auto: flat up to {AUTO_FLAT_LIMIT:,} documents, then hnsw.",
+    help=f"auto: flat up to {AUTO_FLAT_LIMIT:,} vectors, then ivfpq.",
 )
 @click.option(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.95,
     show_default=True,
-    help="Recall@10 that is wanted; stored with the index.",
+    help="Recall@10 that a search is to reach; 1 is exhaustive search.",
 )
+@memory_option
+@tuning_queries_option
 @click.option(
     "--with-encoder/--without-encoder",
     default=None,
     help="Bundle the encoder into DIR, so that a search needs neither the model nor torch.  "
     "[default: with it, if it can be exported]",
 )
-@click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kind ivf.")
+@click.option("--clusters", type=click.IntRange(min=1), help="Clusters of kinds ivf and ivfpq.")
+@factory_option
 @click.option(
     "--vectors",
     metavar="FILE",
@@ -88,7 +104,10 @@ def index(
     load_encoder: LoadEncoder,
     kind: str,
     recall: float,
+    memory: str | None,
+    queries: str | None,
     clusters: int | None,
+    factory: str | None,
     with_encoder: bool | None,
     vectors: str | None,
     long: LongOptions,
@@ -107,7 +126,7 @@ def index(
     \b
     Example:
       sbertkit index corpus.txt
-      sbertkit index articles.jsonl.gz -o indexes/articles --kind hnsw
+      sbertkit index articles.jsonl.gz -o indexes/articles --recall 0.99 --memory 2GB
       sbertkit index articles.jsonl.gz -o indexes/articles --update
     """
     from rich.filesize import decimal
@@ -132,12 +151,14 @@ def index(
         path,
         kind=kind,
         recall=recall,
+        memory=memory,
+        queries=queries,
         read=read,
         with_encoder=with_encoder,
         resume=resume,
         progress=not quiet,
         long=long.mode,
-        options=BuildOptions(clusters, vectors, overlap=long.overlap),
+        options=BuildOptions(clusters, factory, vectors, overlap=long.overlap),
     ) as built:
         facts = built.info()
     rest = facts.bytes - facts.encoder_bytes
@@ -151,6 +172,8 @@ def index(
         f"{counted(facts.documents, 'document')}{passages} in {path} "
         f"({facts.kind}, {facts.dim} dimensions, {size})"
     )
+    if facts.measured is not None:
+        print_line(recall_text(facts.measured))
 
 
 def _update(
@@ -162,7 +185,7 @@ def _update(
     from sbertkit.retrieval.opening import check_encoder, load_encoder
 
     given = given_options(click.get_current_context())
-    fixed = sorted(given & {"kind", "recall", "clusters", "with_encoder", "mode", "overlap"})
+    fixed = sorted(given & _FIXED)
     if fixed:
         option = "long" if fixed[0] == "mode" else fixed[0].replace("_", "-")
         raise click.UsageError(
@@ -203,7 +226,8 @@ def info(directory: str, output_format: str) -> None:
     """
     from sbertkit.retrieval import index_fields, index_info
 
-    facts = index_info(directory).to_dict()
+    described = index_info(directory)
+    facts = described.to_dict()
     fields: dict[str, FieldInfo] = {}
     try:
         fields = index_fields(directory)
@@ -218,14 +242,22 @@ def info(directory: str, output_format: str) -> None:
         facts["fields"] = listed(
             [f"{name} ({field})" for name, field in fields.items()], _MAX_LISTED
         )
+        measured = described.measured
+        facts["measured"] = "not measured" if measured is None else recall_text(measured)
+        if described.kind == "flat":
+            facts["measured"] = "1, by exhaustive search"
         names = {
             "recall": "requested recall",
+            "memory": "requested memory",
+            "measured": "measured recall",
             "deleted": "deleted, not compacted",
             "encoder_bytes": "bytes of the bundled encoder",
             "long": "long texts",
             "vectors": "vectors, of passages",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
+        if measured is not None:
+            print_tried(measured)
 
 
 @click.command()

@@ -1,6 +1,7 @@
 """Writing and reading faiss indexes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,20 @@ from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex
 from sbertkit.files import open_regular
 from sbertkit.index.faiss_library import load_faiss
-from sbertkit.index.kinds import IndexKind
 from sbertkit.storage import storage_errors
 
-_ROWS_PER_CHUNK = 16_384
+ROWS_PER_CHUNK = 16_384
 
 
-def write_index(kind: IndexKind, vectors: Vectors, path: Path) -> None:
-    """Builds the faiss index of a kind over all vectors and writes it.
+def write_index(index: Any, vectors: Vectors, path: Path) -> None:
+    """Adds all vectors to a trained faiss index and writes it.
 
     Raises:
         StorageError: It cannot be written.
     """
-    index = kind.build(vectors)
-    starts = range(0, len(vectors), _ROWS_PER_CHUNK)
+    starts = range(0, len(vectors), ROWS_PER_CHUNK)
     with storage_errors(path):
-        _write(index, (vectors[start : start + _ROWS_PER_CHUNK] for start in starts), path)
+        _write(index, (vectors[start : start + ROWS_PER_CHUNK] for start in starts), path)
 
 
 def write_flat_index(path: Path, chunks: Iterable[Vectors], dim: int) -> None:
@@ -39,24 +38,24 @@ def write_flat_index(path: Path, chunks: Iterable[Vectors], dim: int) -> None:
     _write(load_faiss().IndexFlatIP(dim), chunks, path)
 
 
-def read_index(kind: IndexKind, path: Path, rows: int, dim: int) -> Any:
+def read_index(path: Path, check: Callable[[BufferedReader], None]) -> Any:
     """The faiss index of a file whose hash has been checked.
 
     Args:
-        kind: The kind.
         path: The file.
-        rows: How many vectors it must hold.
-        dim: Their size.
+        check: Raises `ValueError` if it is not what the kind is written as.
 
     Raises:
-        DamagedIndex: It is not what the kind is written as, or faiss does not accept it.
+        DamagedIndex: It is not, or faiss does not accept it.
     """
     faiss = load_faiss()
     try:
         with open_regular(path) as file:
-            kind.check_file(file, rows, dim)
+            check(file)
             file.seek(0)
-            return faiss.read_index(faiss.PyCallbackIOReader(file.read))
+            # A file that would have faiss open another is refused: it cannot be beside a stream.
+            reader = faiss.PyCallbackIOReader(file.read)
+            return faiss.read_index(reader, faiss.IO_FLAG_ONDISK_SAME_DIR)
     except (RuntimeError, MemoryError, ValueError) as error:
         raise DamagedIndex(f"{path} is no faiss index: {' '.join(str(error).split())}") from error
 

@@ -1,7 +1,7 @@
-"""A segment's vectors on disk and the search over them.
+"""A segment's vectors on disk, and what its kind of index stores beside them.
 
-Files: ``vectors.npy`` (float32 unit rows, memory-mapped), ``index.faiss`` (not for kind flat) and
-``build.json`` (kind and parameters). None is changed once written.
+Files: ``vectors.npy`` (float32 unit rows, memory-mapped), those of the kind, and ``build.json``
+(kind and parameters). None is changed once written.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from sbertkit.arrays import Vectors
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.files import open_regular, read_regular
-from sbertkit.index.faiss_files import read_index, write_index
-from sbertkit.index.faiss_library import load_faiss
-from sbertkit.index.kinds import KINDS, IndexKind
-from sbertkit.index.live_rows import LiveRows
+from sbertkit.index.kinds.base import IndexKind
+from sbertkit.index.kinds.table import KINDS
 from sbertkit.index.opened_file import OpenedFile
 from sbertkit.schema import as_record, read_record
 from sbertkit.storage import storage_errors
@@ -31,18 +29,9 @@ Rows = npt.NDArray[np.int64]
 """Row numbers."""
 
 VECTORS_FILE = "vectors.npy"
-INDEX_FILE = "index.faiss"
 BUILD_FILE = "build.json"
 
-_RESCORE_BYTES = 64 * 2**20
 _NPY_MAGIC = b"\x93NUMPY\x01\x00"
-_SPARE_CANDIDATES = 10
-_EXHAUSTIVE_SHARE = 4
-"""If more than one row in this many is a candidate, exhaustive search is not slower."""
-_ANY_ROWS = 1_000
-"""A setting up to this may exceed the number of vectors."""
-_SCORE_ERROR = 1e-5
-"""Above the difference between the float32 scores of faiss and ours for unit vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +44,14 @@ class _Build:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"unknown kind {self.kind[:50]!r}")
-        expected = KINDS[self.kind].settings()
-        if self.parameters.keys() != expected:
-            raise ValueError(f"expected the parameters {', '.join(sorted(expected)) or 'of none'}")
+        missing = sorted(KINDS[self.kind].settings() - self.parameters.keys())
+        if missing:
+            raise ValueError(f"expected the parameters {', '.join(missing)}")
 
 
 def segment_files(kind: str) -> tuple[str, ...]:
     """The names of the files of vectors in a segment of a kind."""
-    indexed = (INDEX_FILE,) if KINDS[kind].has_file else ()
-    return (VECTORS_FILE, *indexed, BUILD_FILE)
-
-
-class Neighbors(NamedTuple):
-    """The nearest rows of each query, best first.
-
-    Attributes:
-        rows: Row numbers (q, k).
-        scores: Cosines (q, k) float32.
-    """
-
-    rows: Rows
-    scores: npt.NDArray[np.float32]
+    return (VECTORS_FILE, *KINDS[kind].files, BUILD_FILE)
 
 
 def unit_chunk(vectors: Vectors, first: int = 0) -> Vectors:
@@ -117,35 +93,41 @@ def write_vectors(path: Path, chunks: Iterable[Vectors], dim: int) -> None:
 
 
 class VectorSegment:
-    """The vectors of one segment, opened for search.
+    """The vectors of one segment, opened.
+
+    Attributes:
+        kind: Kind of its index, with its settings.
+        content: What the kind has opened, if it stores anything.
+        folder: The folder of its files.
 
     Args:
         vectors: Unit rows (n, dim), usually memory-mapped.
-        kind: Kind of the index, with its settings.
-        index: Its faiss index, if the kind has one.
+        kind: See above.
+        content: See above.
         file: The file of the vectors.
     """
 
-    def __init__(self, vectors: Vectors, kind: IndexKind, index: Any, file: OpenedFile) -> None:
+    def __init__(self, vectors: Vectors, kind: IndexKind, content: Any, file: OpenedFile) -> None:
+        self.kind = kind
+        self.content = content
+        self.folder = file.path.parent
         self._vectors = vectors
         self._file = file
-        self._kind = kind
-        self._index = index
 
     @classmethod
-    def write(cls, folder: Path, kind: IndexKind) -> None:
+    def write(cls, folder: Path, kind: IndexKind, learnt: dict[str, Vectors]) -> None:
         """Builds the index over a folder's ``vectors.npy`` and writes ``build.json``.
 
         Args:
             folder: The segment's folder.
             kind: The kind, with the settings to build with.
+            learnt: What the kind has learnt for all segments, if it is trained.
 
         Raises:
             StorageError: The disk is full or a permission is missing.
         """
-        if kind.has_file:
-            vectors = np.load(folder / VECTORS_FILE, mmap_mode="r", allow_pickle=False)
-            write_index(kind, vectors, folder / INDEX_FILE)
+        vectors = np.load(folder / VECTORS_FILE, mmap_mode="r", allow_pickle=False)
+        kind.write(vectors, folder, learnt)
         build = _Build(kind.name, asdict(kind))
         with storage_errors(folder):
             text = json.dumps(asdict(build), indent=2) + "\n"
@@ -163,160 +145,55 @@ class VectorSegment:
         Raises:
             DamagedIndex: The files do not fit together.
         """
-        kind = _read_kind(folder / BUILD_FILE, rows)
-        vectors, file = _map_vectors(folder / VECTORS_FILE, rows, dim)
-        index = read_index(kind, folder / INDEX_FILE, rows, dim) if kind.has_file else None
-        return cls(vectors, kind, index, file)
+        kind = cls.kind_at(folder, rows)
+        vectors, file = map_vectors(folder, rows, dim)
+        return cls(vectors, kind, kind.open(folder, rows, dim), file)
+
+    @staticmethod
+    def kind_at(folder: Path, rows: int) -> IndexKind:
+        """The kind of the segment of a folder with so many vectors, with its settings.
+
+        Raises:
+            DamagedIndex: The file does not name them.
+        """
+        path = folder / BUILD_FILE
+        try:
+            build = read_record(read_regular(path), _Build, path)
+            kind = as_record(build.parameters, KINDS[build.kind], path)
+            kind.check(rows)
+        except InputError as error:
+            raise DamagedIndex(str(error)) from error
+        except ValueError as error:
+            raise DamagedIndex(f"{path}: {error}") from error
+        return kind
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     @property
-    def kind(self) -> str:
-        """Name of the kind."""
-        return self._kind.name
-
-    def at(self, rows: Rows) -> Vectors:
-        """The stored vectors of some rows, (n, dim).
+    def stored(self) -> Vectors:
+        """The stored vectors (n, dim), memory-mapped.
 
         Raises:
             DamagedIndex: The file was overwritten since it was opened.
         """
         self._file.check()
-        stored: Vectors = np.array(self._vectors[rows])
-        return stored
+        return self._vectors
 
-    def search(
-        self, queries: Vectors, k: int, *, exact: bool = False, live: LiveRows | None = None
-    ) -> Neighbors:
-        """The `k` nearest rows, fewer only where the segment has fewer; equal scores by row.
-
-        Args:
-            queries: Unit rows (q, dim) float32.
-            k: How many.
-            exact: Compare with every row, whatever the kind.
-            live: The rows that are not deleted, at least one; ``None`` for all.
-
-        Raises:
-            DamagedIndex: The file of the vectors was overwritten since it was opened.
-        """
-        self._file.check()
-        count = len(self) if live is None else live.count
-        k = min(k, count)
-        wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
-        candidates = self._exhaustive if exact else self._candidates
-        found, final = self._ranked(queries, candidates(queries, wanted, live), k, count)
-        # Rows beyond the candidates may score as high as the last hit (many equal texts); which of
-        # them comes first must not depend on the candidates of faiss.
-        while not final.all():
-            wanted = min(count, 4 * wanted)
-            rest = queries[~final]
-            better, now = self._ranked(rest, self._exhaustive(rest, wanted, live), k, count)
-            found.rows[~final], found.scores[~final] = better
-            final[~final] = now
-        return found
-
-    def _candidates(self, queries: Vectors, wanted: int, live: LiveRows | None) -> Rows:
-        """Rows (q, wanted) that hold the nearest, in no order."""
-        if self._index is None or wanted * _EXHAUSTIVE_SHARE >= len(self):
-            return self._exhaustive(queries, wanted, live)
-        parameters = self._kind.search_parameters(wanted)
-        if live is not None:
-            parameters.sel = live.selector
-        try:
-            _, rows = self._index.search(queries, wanted, params=parameters)
-        except (RuntimeError, MemoryError) as error:
-            raise self._damaged(" ".join(str(error).split())) from error
-        if rows.max() >= len(self):
-            raise self._damaged(f"it returned row {rows.max()} of {len(self)}")
-        # If clusters or links lead to too few rows, faiss pads with -1.
-        short = (rows < 0).any(axis=1)
-        if short.any():
-            rows[short] = self._exhaustive(queries[short], wanted, live)
-        found: Rows = rows
-        return found
-
-    def _damaged(self, reason: str) -> DamagedIndex:
-        return DamagedIndex(f"{self._file.path.with_name(INDEX_FILE)} cannot be used: {reason}")
-
-    def _exhaustive(self, queries: Vectors, wanted: int, live: LiveRows | None) -> Rows:
-        """The nearest rows (q, wanted) of all that are not deleted."""
-        if live is None:
-            return self._nearest(queries, wanted)
-        # Products with whole chunks are much faster than with selected rows one by one, which are
-        # left to the queries that find many deleted rows.
-        rows = self._nearest(queries, min(len(self), wanted + min(wanted, len(self) - live.count)))
-        usable = live.mask[rows]
-        rows = np.take_along_axis(rows, np.argsort(~usable, axis=1, kind="stable"), axis=1)
-        rows = np.ascontiguousarray(rows[:, :wanted])
-        short = np.count_nonzero(usable, axis=1) < wanted
-        if short.any():
-            rows[short] = live.nearest(queries[short], self._vectors, wanted)
-        return rows
-
-    def _nearest(self, queries: Vectors, wanted: int) -> Rows:
-        faiss = load_faiss()
-        _, rows = faiss.knn(queries, self._vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
-        found: Rows = rows.astype(np.int64, copy=False)
-        return found
-
-    def _ranked(
-        self, queries: Vectors, candidates: Rows, k: int, count: int
-    ) -> tuple[Neighbors, npt.NDArray[np.bool_]]:
-        """The best `k` of the candidates (q, c), and whether no other of `count` rows is better."""
-        candidates = np.sort(candidates, axis=1)  # so that equal scores are in the order of rows
-        scores = self._scores(queries, candidates)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        scores_of_best = np.take_along_axis(scores, best, axis=1)
-        final = scores.min(axis=1) < scores_of_best[:, -1] - _SCORE_ERROR
-        if candidates.shape[1] == count:
-            final[:] = True
-        neighbors = Neighbors(
-            np.take_along_axis(candidates, best, axis=1), np.clip(scores_of_best, -1.0, 1.0)
-        )
-        return neighbors, final
-
-    def _scores(self, queries: Vectors, candidates: Rows) -> npt.NDArray[np.float32]:
-        """Exact cosines (q, c) of the stored vectors, with bounded memory."""
-        scores = np.empty(candidates.shape, dtype=np.float32)
-        rows = max(1, _RESCORE_BYTES // (self._vectors.shape[1] * 4))
-        columns = min(rows, candidates.shape[1])
-        for top in range(0, len(queries), rows // columns):
-            for left in range(0, candidates.shape[1], columns):
-                chunk = np.s_[top : top + rows // columns, left : left + columns]
-                stored = self._vectors[candidates[chunk]]  # (q, c, dim)
-                # (q, dim) and (q, c, dim) give (q, c)
-                scores[chunk] = np.einsum("qd,qcd->qc", queries[chunk[0]], stored, optimize=False)
-        return scores
+    def at(self, rows: Rows) -> Vectors:
+        """A copy of the stored vectors of some rows, (n, dim); errors as `stored`."""
+        return np.array(self.stored[rows])
 
 
-def _read_kind(path: Path, rows: int) -> IndexKind:
-    """The kind of a segment of so many vectors, with its settings.
-
-    Raises:
-        DamagedIndex: The file does not name them.
-    """
-    try:
-        build = read_record(read_regular(path), _Build, path)
-        kind = as_record(build.parameters, KINDS[build.kind], path)
-    except InputError as error:
-        raise DamagedIndex(str(error)) from error
-    # More clusters, probes or candidates are never used, and would take memory.
-    limit = max(rows, _ANY_ROWS)
-    for name, value in asdict(kind).items():
-        if value > limit:
-            raise DamagedIndex(f"{path}: expected {name} up to {limit}, found {value}")
-    return kind
-
-
-def _map_vectors(path: Path, rows: int, dim: int) -> tuple[Vectors, OpenedFile]:
-    """The matrix of a .npy file, memory-mapped, and the file.
+def map_vectors(folder: Path, rows: int, dim: int) -> tuple[Vectors, OpenedFile]:
+    """The stored vectors of a folder, memory-mapped, and their file.
 
     Only the length of the header is read, since the hash of a large file may be unchecked.
 
     Raises:
         DamagedIndex: The file does not have this number of vectors of this size.
     """
+    path = folder / VECTORS_FILE
     with open_regular(path) as file:
         status = os.fstat(file.fileno())
         start = status.st_size - rows * dim * 4

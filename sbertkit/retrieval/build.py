@@ -3,15 +3,17 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from sbertkit.arguments import refuses_unknown
+from sbertkit.arguments import parse_bytes, refuses_unknown
 from sbertkit.data import ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.index.kinds import check_kind, choose_kind
+from sbertkit.index.kinds.factory import Factory
+from sbertkit.index.kinds.table import KindWish
 from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
@@ -24,6 +26,9 @@ from sbertkit.retrieval.imported_vectors import (
 )
 from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest
 from sbertkit.retrieval.segment_writer import VectorSource, write_segment
+from sbertkit.retrieval.trial import check_on_sample
+from sbertkit.retrieval.tuning_queries import QueryTexts, read_queries, text_queries
+from sbertkit.retrieval.vector_index import IndexWork
 from sbertkit.retrieval.workspace import Workspace, check_target, index_lock, new_generation
 from sbertkit.storage import caller_errors, made_parents, storage_errors
 
@@ -34,7 +39,9 @@ class BuildOptions:
     """What only some builds need.
 
     Attributes:
-        clusters: Clusters of kind ``ivf``; ``None`` chooses by the number of documents.
+        clusters: Clusters of kinds ``ivf`` and ``ivfpq``; ``None`` chooses by the number of
+            vectors.
+        factory: The string that faiss makes an index of, for kind ``factory``.
         vectors: The vectors of the documents, so that nothing is encoded but a few texts to
             compare: an array (n, dim) or a ``.npy`` file with a row for each document in order, or
             a Parquet file with columns ``id`` and ``vector``.
@@ -43,6 +50,7 @@ class BuildOptions:
     """
 
     clusters: int | None = None
+    factory: str | None = None
     vectors: Importable | None = None
     timeout: float | None = None
     overlap: int = 0
@@ -54,6 +62,8 @@ class IndexBuild:
 
     kind: str = "auto"
     recall: float = 0.95
+    memory: int | str | None = None
+    queries: QueryTexts | None = None
     read: ReadOptions = ReadOptions()  # noqa: RUF009  # frozen
     with_encoder: bool | None = None
     resume: bool = False
@@ -65,14 +75,10 @@ class IndexBuild:
         for name, kind in (("read", ReadOptions), ("options", BuildOptions)):
             if not isinstance(getattr(self, name), kind):
                 raise InputTypeError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}")
-        check_kind(self.kind, self.options.clusters)
+        self._wish  # noqa: B018  # checked
         with_encoder: object = self.with_encoder
         if with_encoder is not None and not isinstance(with_encoder, bool):
             raise InputTypeError(f"with_encoder must be True, False or None, not {with_encoder!r}")
-        if isinstance(self.recall, bool) or not isinstance(self.recall, int | float):
-            raise InputTypeError(f"recall must be a number, not {self.recall!r}")
-        if not 0 < self.recall <= 1:
-            raise InputError(f"recall must be above 0 and at most 1, not {self.recall}")
         self._long  # noqa: B018  # checked
         if self.resume and self.options.vectors is not None:
             raise InputError("with given vectors nothing is encoded: leave resume out")
@@ -106,7 +112,8 @@ class IndexBuild:
         self, corpus: Corpus, load: Callable[[], Encoder], workspace: Workspace, path: Path
     ) -> tuple[Encoder, Manifest]:
         """Writes all files of the index; gives the manifest that will name them."""
-        folder, clusters = workspace.new_segment(), self.options.clusters
+        folder = workspace.new_segment()
+        queries = None if self.queries is None else read_queries(self.queries)
         reader = CorpusReader(corpus, self.read)
         documents = reader.documents
         if self.options.vectors is not None:
@@ -114,9 +121,11 @@ class IndexBuild:
         count = reader.stage(folder / DOCUMENTS_FILE, documents, progress=self.progress)
         if count == 0:
             raise reader.empty_corpus_error()
-        choose_kind(self.kind, count, clusters)  # refused before the encoder is loaded
+        # What is wrong for any size of a vector is refused before the encoder is loaded.
+        replace(self._wish, memory=None).choose(count, 1)
         with caller_errors():
             encoder = load()
+        self._check(count, encoder, folder / DOCUMENTS_FILE)
         exported = None
         if self.with_encoder is not False:  # first, since it may be refused
             required = self.with_encoder is True
@@ -124,26 +133,35 @@ class IndexBuild:
         elif encoder.device == "cpu":
             fill_cache(encoder)
         entry = _describe_encoder(encoder, path)
-        segment = write_segment(
-            workspace.root,
-            folder,
-            self._vectors(reader, encoder, entry),
-            lambda count: choose_kind(self.kind, count, clusters),
-        )
+        vectors = self._vectors(reader, encoder, entry)
         manifest = Manifest(
             generation=workspace.generation,
             encoder=entry,
             corpus=reader.path,
-            kind=self.kind if clusters is None else segment.kind,
-            recall=float(self.recall),
-            segments=(segment,),
+            segments=(write_segment(workspace.root, folder, vectors),),
             exported=exported,
             tombstones=None,
-            clusters=clusters,
             columns=reader.columns,
             long=self._long,
+            **asdict(self._wish),
         )
-        return encoder, manifest
+        source = partial(text_queries, lambda: encoder, texts=queries)
+        return encoder, IndexWork(source, required=True).settle(workspace, manifest)
+
+    def _check(self, count: int, encoder: Encoder, database: Path) -> None:
+        """Refuses what the index of so many documents cannot have, before they are encoded."""
+        kind = self._wish.choose(count, encoder.dim)
+        if isinstance(kind, Factory):
+            kind.check_for(count, encoder.dim)
+        if self.options.vectors is None:
+            check_on_sample(kind, self.recall, encoder, database)
+
+    @property
+    def _wish(self) -> KindWish:
+        """What is asked of the vector index."""
+        memory = parse_bytes("memory", self.memory)
+        options = self.options
+        return KindWish(self.kind, self.recall, options.clusters, options.factory, memory)
 
     @property
     def _long(self) -> LongOptions:

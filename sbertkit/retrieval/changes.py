@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewDocuments, merge_segments
 from sbertkit.retrieval.tombstones import write_tombstones
+from sbertkit.retrieval.tuning_queries import text_queries
+from sbertkit.retrieval.vector_index import IndexWork, QuerySource
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import caller_errors, storage_errors
@@ -99,7 +102,8 @@ def change_documents(
             return EncodedVectors(loaded, view.manifest.long, progress=progress)
 
         new, encoded = _with_vectors(staged, plan, reader, view, source) if count else (None, 0)
-        _commit(workspace, view, plan.masks, new, reader.columns)
+        queries = partial(text_queries, lambda: encoder(view))
+        _commit(workspace, view, plan.masks, new, reader.columns, queries)
         return plan.changes(encoded)
 
 
@@ -201,7 +205,8 @@ def compact_index(path: str | os.PathLike[str], *, known: View | None = None) ->
     with _changing(path, known) as (view, workspace):
         if len(view.segments) > 1 or view.manifest.deleted:
             entries = [merge_segments(workspace, view, view.segments)] if len(view) else []
-            _put(workspace, view, [(entry, None) for entry in entries])
+            kept = [(entry, None) for entry in entries]
+            _put(workspace, view, kept, IndexWork(renewed=True))
         return Changes(documents=len(view))
 
 
@@ -247,6 +252,7 @@ def _commit(
     masks: Sequence[Mask],
     new: NewDocuments | None = None,
     columns: ColumnChoice | None = None,
+    queries: QuerySource | None = None,
 ) -> None:
     """Commits the next generation: the remaining rows of the segments, and the new ones."""
     remaining = [
@@ -254,9 +260,11 @@ def _commit(
         for segment, mask in zip(view.segments, masks, strict=True)
         if mask.any()
     ]
+    added = 0 if new is None else len(new.origins)
+    removed = view.row_count - sum(segment.row_count for segment in remaining)
     start = len(remaining)
     if new is not None:
-        start = tail_to_merge([segment.row_count for segment in remaining], len(new.origins))
+        start = tail_to_merge([segment.row_count for segment in remaining], added)
     kept: list[tuple[SegmentEntry, Segment | None]] = []
     for segment in remaining[:start]:
         if is_wasteful(len(segment.vectors), segment.row_count):
@@ -265,13 +273,14 @@ def _commit(
             kept.append((segment.entry, segment))
     if new is not None:
         kept.append((merge_segments(workspace, view, remaining[start:], new), None))
-    _put(workspace, view, kept, columns)
+    _put(workspace, view, kept, IndexWork(queries, added + removed), columns)
 
 
 def _put(
     workspace: Workspace,
     view: View,
     kept: Sequence[tuple[SegmentEntry, Segment | None]],
+    work: IndexWork,
     columns: ColumnChoice | None = None,
 ) -> None:
     """Commits a manifest with these segments, new ones or some of the view with their live rows."""
@@ -280,12 +289,13 @@ def _put(
     tombstones = None
     if any(rows is not None for rows in live):
         tombstones = write_tombstones(workspace.root, workspace.generation, live)
-    workspace.commit(
-        replace(
-            view.manifest,
-            generation=workspace.generation,
-            segments=tuple(entry for entry, _ in kept),
-            tombstones=tombstones,
-            columns=columns or view.manifest.columns,
-        )
+    manifest = replace(
+        view.manifest,
+        generation=workspace.generation,
+        segments=tuple(entry for entry, _ in kept),
+        tombstones=tombstones,
+        columns=columns or view.manifest.columns,
     )
+    manifest = work.settle(workspace, manifest)
+    workspace.sync()
+    workspace.commit(manifest)

@@ -8,6 +8,7 @@ from pathlib import Path
 from sbertkit.arguments import path_text
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
+from sbertkit.index.tuning import TriedSettings
 from sbertkit.lock import LOCK_FILE
 from sbertkit.retrieval.database import PublishedDatabase
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
@@ -29,7 +30,7 @@ from sbertkit.retrieval.manifest import (
     read_manifest,
 )
 from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
-from sbertkit.retrieval.results import IndexInfo, Problem
+from sbertkit.retrieval.results import IndexInfo, MeasuredRecall, Problem, Tried
 
 _STRAY = "not part of the index: move it away"
 _OTHER_STATE = (
@@ -51,6 +52,8 @@ def describe(manifest: Manifest) -> IndexInfo:
         generation=manifest.generation,
         bytes=sum(entry.bytes for entry in manifest.files()),
         recall=manifest.recall,
+        memory=manifest.memory,
+        measured=_measured(manifest),
         segments=len(manifest.segments),
         deleted=manifest.deleted,
         encoder_bytes=0 if exported is None else sum(entry.bytes for entry in exported.files),
@@ -59,6 +62,29 @@ def describe(manifest: Manifest) -> IndexInfo:
         overlap=manifest.long.overlap,
         vectors=manifest.vectors,
     )
+
+
+def _measured(manifest: Manifest) -> MeasuredRecall | None:
+    entry = manifest.measured
+    if entry is None:
+        return None
+    kind = manifest.wish.choose(manifest.vectors, manifest.encoder.dim)
+    return MeasuredRecall(
+        recall=entry.chosen.recall,
+        bound=entry.chosen.bound,
+        chosen=_tried(entry.chosen),
+        tried=tuple(map(_tried, entry.tried)),
+        queries=entry.queries,
+        source=entry.source,
+        generation=entry.generation,
+        changed=entry.changed,
+        index_bytes=kind.memory(manifest.vectors, manifest.encoder.dim),
+    )
+
+
+def _tried(one: TriedSettings) -> Tried:
+    settings = one.settings
+    return Tried(settings.width, settings.rescored, one.recall, one.bound, one.milliseconds)
 
 
 def index_info(path: str | os.PathLike[str]) -> IndexInfo:

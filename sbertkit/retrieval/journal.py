@@ -22,9 +22,8 @@ from sbertkit.data.streams import reading
 from sbertkit.errors import InputError
 from sbertkit.files import inside, read_regular
 from sbertkit.retrieval.manifest import (
-    ENCODER_FOLDER,
     MANIFEST_FILE,
-    SEGMENTS_FOLDER,
+    NAMED_FOLDERS,
     TOMBSTONES_FOLDER,
     Manifest,
     read_any_manifest,
@@ -37,7 +36,7 @@ SIDE_FILES = re.compile("|".join(side_pattern(name) for name in (MANIFEST_FILE, 
 """The temporary names of a manifest or a journal."""
 
 _MADE = re.compile(
-    rf"(?:{SEGMENTS_FOLDER}|{ENCODER_FOLDER})/[0-9]{{6,16}}-[0-9a-f]{{8}}"
+    rf"(?:{'|'.join(NAMED_FOLDERS)})/[0-9]{{6,16}}-[0-9a-f]{{8}}"
     rf"|{TOMBSTONES_FOLDER}/[0-9]{{6,16}}\.npy"
 )
 """The paths of what a writer makes; each name begins with the generation."""
@@ -137,7 +136,7 @@ def _remove(root: Path, paths: Collection[str]) -> bool:
                 shutil.rmtree(place, ignore_errors=True)
             else:
                 place.unlink(missing_ok=True)
-    for parent in (root / SEGMENTS_FOLDER, root / ENCODER_FOLDER, root / TOMBSTONES_FOLDER):
+    for parent in [root / name for name in (*NAMED_FOLDERS, TOMBSTONES_FOLDER)]:
         with suppress(OSError):  # there is none
             # Before the journal is removed, which alone names them.
             sync_folder(parent)
@@ -159,7 +158,7 @@ def named_by(manifest: Manifest) -> set[str]:
 
 def present(root: Path) -> Iterator[str]:
     """All paths with a name that writers give."""
-    for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+    for name in (*NAMED_FOLDERS, TOMBSTONES_FOLDER):
         parent = root / name
         if parent.is_dir() and not parent.is_symlink():
             paths = (f"{name}/{place.name}" for place in parent.iterdir())

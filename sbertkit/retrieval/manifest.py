@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -22,8 +22,10 @@ from sbertkit.errors import (
     StorageError,
 )
 from sbertkit.files import read_regular
-from sbertkit.index.kinds import KINDS
+from sbertkit.index.kinds.base import IndexKind, SearchSettings
+from sbertkit.index.kinds.table import KINDS, KindWish
 from sbertkit.index.segment import VECTORS_FILE, segment_files
+from sbertkit.index.tuning import TriedSettings
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.results import Problem
@@ -35,6 +37,11 @@ MANIFEST_FILE = "manifest.json"
 SEGMENTS_FOLDER = "segments"
 ENCODER_FOLDER = "encoder"
 TOMBSTONES_FOLDER = "tombstones"
+TRAINED_FOLDER = "trained"
+RECALL_FOLDER = "recall"
+NAMED_FOLDERS = (SEGMENTS_FOLDER, ENCODER_FOLDER, TRAINED_FOLDER, RECALL_FOLDER)
+"""What is below them is in folders with names that writers give."""
+QUERIES_FILE = "queries.npy"
 FORMAT = 2
 PASSAGES_FILE = "passages.npy"
 _MARK = "sbertkit index"
@@ -98,6 +105,19 @@ class SegmentEntry:
         rows = len(passages) if divided else None
         return cls(folder.name, passages.documents, kind, files, passages=rows)
 
+    def reindexed(self, root: Path, folder: Path, kind: str) -> "SegmentEntry":
+        """The entry of a segment in `folder` with the same documents and another vector index."""
+        known = {Path(file.path).name: file for file in self.files}
+        names = sorted(_segment_files(kind, divided=self.passages is not None))
+        names += [FIELDS_FILE] if self.has_fields else []
+        files = tuple(
+            replace(known[name], path=(folder / name).relative_to(root).as_posix())
+            if name in DATA_FILES
+            else SealedFile.of(root, folder / name)
+            for name in names
+        )
+        return replace(self, id=folder.name, kind=kind, files=files)
+
     @property
     def has_fields(self) -> bool:
         """Whether it has the file that filters read."""
@@ -112,6 +132,10 @@ class SegmentEntry:
     def live(self) -> int:
         """Number of documents that are not deleted."""
         return self.documents - self.deleted
+
+
+DATA_FILES = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE, FIELDS_FILE)
+"""What a segment has besides its vector index; the last two not always."""
 
 
 def _segment_files(kind: str, *, divided: bool) -> tuple[str, ...]:
@@ -130,6 +154,86 @@ class ExportEntry:
         expected = sorted(f"{ENCODER_FOLDER}/{self.id}/{name}" for name in EXPORT_FILES)
         if sorted(file.path for file in self.files) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedEntry:
+    """What the vector index has learnt for all segments.
+
+    Attributes:
+        id: The name of its folder.
+        name: The kind of index.
+        parameters: Its settings.
+        files: The arrays.
+        rows: Number of vectors of the index when it was trained.
+    """
+
+    id: Name
+    name: str
+    parameters: dict[str, Any]
+    files: tuple[SealedFile, ...]
+    rows: Positive
+
+    def __post_init__(self) -> None:
+        folder = f"{TRAINED_FOLDER}/{self.id}"
+        expected = [f"{folder}/{name}.npy" for name in sorted(self.kind.learnt_shapes(1))]
+        if not expected or sorted(file.path for file in self.files) != expected:
+            raise ValueError(f"expected the files {', '.join(expected) or 'of a trained kind'}")
+
+    @classmethod
+    def of(
+        cls, name: str, kind: IndexKind, files: tuple[SealedFile, ...], rows: int
+    ) -> "TrainedEntry":
+        """The entry of a folder of that name, whose files are all written."""
+        return cls(name, kind.name, asdict(kind), files, rows)
+
+    @property
+    def kind(self) -> IndexKind:
+        """The kind, with its settings.
+
+        Raises:
+            ValueError: There is no such kind, or it has other settings.
+        """
+        kind = KINDS.get(self.name)
+        if kind is None or not kind.trained:
+            raise ValueError(f"expected a kind that is trained, found {self.name[:50]!r}")
+        if self.parameters.keys() != kind.settings():
+            raise ValueError(f"expected the parameters {', '.join(sorted(kind.settings()))}")
+        return msgspec.convert(self.parameters, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallEntry:
+    """The recall that was measured, and how it is reached.
+
+    Attributes:
+        id: The name of the folder of the vectors of the queries.
+        files: That file.
+        source: Where the queries came from: the name of a file, or ``parts of documents``.
+        groups: How many groups of as many queries there are, each of which must reach the target.
+        queries: Number of queries.
+        chosen: The settings, and what was measured with them.
+        tried: All settings that were tried.
+        generation: When it was measured.
+        rows: Number of vectors then.
+        changed: Vectors added or removed since.
+    """
+
+    id: Name
+    files: tuple[SealedFile, ...]
+    source: str
+    groups: Positive
+    queries: Positive
+    chosen: TriedSettings
+    tried: tuple[TriedSettings, ...]
+    generation: Positive
+    rows: Positive
+    changed: Count = 0
+
+    def __post_init__(self) -> None:
+        expected = [f"{RECALL_FOLDER}/{self.id}/{QUERIES_FILE}"]
+        if [file.path for file in self.files] != expected:
+            raise ValueError(f"expected the file {expected[0]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +282,13 @@ class Manifest:
         segments: The segments.
         tombstones: The file of deleted documents, if any are deleted.
         exported: The bundled encoder, if any.
-        clusters: Requested clusters, for kind ``ivf``.
+        clusters: Requested clusters, for the kinds that have them.
         columns: The columns of the corpus that were chosen, if any were.
         long: What is done with texts that are longer than the encoder's limit.
+        factory: Requested factory string, for kind ``factory``.
+        memory: Requested bytes in memory at most.
+        trained: What the vector index has learnt, if its kind is trained.
+        measured: The recall that was measured, if it was.
     """
 
     generation: Positive
@@ -194,16 +302,37 @@ class Manifest:
     clusters: Positive | None = None
     columns: ColumnChoice | None = None
     long: LongOptions = TRUNCATE
+    factory: str | None = None
+    memory: Positive | None = None
+    trained: TrainedEntry | None = None
+    measured: RecallEntry | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in (*KINDS, "auto"):
-            raise ValueError(f"unknown kind {self.kind[:50]!r}")
+        self.wish  # noqa: B018  # checked
         if len({segment.id for segment in self.segments}) < len(self.segments):
             raise ValueError("duplicate segment")
         if (self.tombstones is not None) != (self.deleted > 0):
             raise ValueError("expected a file of tombstones if and only if documents are deleted")
         if self.tombstones and not _TOMBSTONES_PATH.fullmatch(self.tombstones.path):
             raise ValueError(f"expected a file of tombstones, found {self.tombstones.path!r:.200}")
+
+    @property
+    def wish(self) -> KindWish:
+        """What was asked of the vector index.
+
+        Raises:
+            ValueError: Something that does not go together.
+        """
+        return KindWish(self.kind, self.recall, self.clusters, self.factory, self.memory)
+
+    def with_wish(self, wish: KindWish) -> "Manifest":
+        """The same index, of which something else is asked."""
+        return replace(self, **asdict(wish))
+
+    @property
+    def settings(self) -> SearchSettings | None:
+        """How much of the vector index is searched, if that was tuned."""
+        return None if self.measured is None else self.measured.chosen.settings
 
     @property
     def documents(self) -> int:
@@ -224,8 +353,9 @@ class Manifest:
         """All files of the index, without the manifest itself."""
         for segment in self.segments:
             yield from segment.files
-        if self.exported is not None:
-            yield from self.exported.files
+        for entry in (self.exported, self.trained, self.measured):
+            if entry is not None:
+                yield from entry.files
         if self.tombstones is not None:
             yield self.tombstones
 

@@ -1,6 +1,7 @@
 """Opening an index folder: one whole generation, its files checked before they are parsed."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +11,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment
+from sbertkit.index.vector_search import VectorSearch
 from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
@@ -24,6 +26,7 @@ from sbertkit.retrieval.manifest import (
 )
 from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.tombstones import read_tombstones
+from sbertkit.retrieval.trained_files import read_learnt
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.sealed import SealedFile
 
@@ -73,6 +76,7 @@ class _Opened:
 
     def __init__(self, root: Path, known: View | None) -> None:
         self._root = root
+        self._known = known
         self._checked: set[SealedFile] = set()
         self._segments: dict[str, Segment] = {}
         if known is not None:
@@ -84,13 +88,26 @@ class _Opened:
         self._check(manifest)
         with reading(str(self._root)):
             live = read_tombstones(self._root, manifest)
-            return View(
-                manifest,
-                [
-                    self._segment(entry, rows, manifest.encoder.dim)
-                    for entry, rows in zip(manifest.segments, live, strict=True)
-                ],
-            )
+            segments = [
+                self._segment(entry, rows, manifest.encoder.dim)
+                for entry, rows in zip(manifest.segments, live, strict=True)
+            ]
+            return View(manifest, segments, self._search(manifest, segments))
+
+    def _search(self, manifest: Manifest, segments: Sequence[Segment]) -> VectorSearch:
+        """The search over the vectors of segments."""
+        for segment in segments:
+            kind = segment.vectors.kind
+            if kind.trained and (manifest.trained is None or manifest.trained.kind != kind):
+                raise DamagedIndex(f"{segment.vectors.folder}: the index was trained otherwise")
+        vectors = [segment.vectors for segment in segments]
+        known = self._known
+        if known is not None:
+            same = [id(one) for one in known.vectors.segments] == [id(one) for one in vectors]
+            if same and known.manifest.trained == manifest.trained:
+                return known.vectors.with_settings(manifest.settings)
+        learnt = read_learnt(self._root, manifest.trained, manifest.encoder.dim)
+        return VectorSearch(vectors, learnt, manifest.settings)
 
     def _check(self, manifest: Manifest) -> None:
         hash_all = sum(entry.bytes for entry in manifest.files()) <= HASH_ALL_BYTES
@@ -115,8 +132,8 @@ class _Opened:
         folder = self._root / SEGMENTS_FOLDER / entry.id
         vectors = VectorSegment.open(folder, entry.rows, dim)
         passages = read_passages(folder, entry)
-        if vectors.kind != entry.kind:
-            raise DamagedIndex(f"{folder}: expected kind {entry.kind}, found {vectors.kind}")
+        if vectors.kind.name != entry.kind:
+            raise DamagedIndex(f"{folder}: expected kind {entry.kind}, found {vectors.kind.name}")
         documents = DocumentStore(folder / DOCUMENTS_FILE)
         if len(documents) != entry.documents:
             raise DamagedIndex(f"{folder}: vectors and documents differ in number")

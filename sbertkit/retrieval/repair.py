@@ -7,15 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.passage_table import PassageTable
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.index.kinds import KINDS, IndexKind
 from sbertkit.index.live_rows import LiveRows
-from sbertkit.index.segment import BUILD_FILE, INDEX_FILE, VECTORS_FILE
+from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.encoded_vectors import EncodedVectors
@@ -28,15 +28,21 @@ from sbertkit.retrieval.manifest import (
     SEGMENTS_FOLDER,
     ExportEntry,
     Manifest,
+    RecallEntry,
     SegmentEntry,
+    TrainedEntry,
     check_files,
 )
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.results import Problem, Repair
-from sbertkit.retrieval.segment_writer import VectorSource, clusters_for, write_segment
+from sbertkit.retrieval.segment_writer import VectorSource, write_segment
 from sbertkit.retrieval.tombstones import read_tombstones, write_tombstones
+from sbertkit.retrieval.tuning_queries import text_queries
+from sbertkit.retrieval.vector_index import IndexWork
 from sbertkit.retrieval.workspace import Workspace, locked_index, new_generation
+
+Entry = TypeVar("Entry", TrainedEntry, RecallEntry)
 
 _COPIED = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE)
 _SOURCES = {
@@ -195,18 +201,27 @@ class _Repair:
             tombstones = write_tombstones(
                 self._root, workspace.generation, [rows for _, rows in kept]
             )
-        workspace.commit(
-            replace(
-                self._manifest,
-                generation=workspace.generation,
-                segments=tuple(
-                    replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
-                    for entry, rows in kept
-                ),
-                exported=exported,
-                tombstones=tombstones,
-            )
+        manifest = replace(
+            self._manifest,
+            generation=workspace.generation,
+            segments=tuple(
+                replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
+                for entry, rows in kept
+            ),
+            exported=exported,
+            tombstones=tombstones,
+            trained=self._intact(self._manifest.trained, "trained again on the stored vectors"),
+            measured=self._intact(self._manifest.measured, "measured again with new queries"),
         )
+        manifest = IndexWork(partial(text_queries, self._encoder)).settle(workspace, manifest)
+        workspace.sync()
+        workspace.commit(manifest)
+
+    def _intact(self, entry: Entry | None, repaired: str) -> Entry | None:
+        """The entry, unless a file of it is bad; what it names is then made again."""
+        bad = [] if entry is None else [file for file in entry.files if file.path in self.bad]
+        self.repaired += [Problem(file.path, repaired) for file in bad]
+        return None if bad else entry
 
     def _problem(self, entry: SegmentEntry, name: str) -> Problem | None:
         return self.bad.get(f"{SEGMENTS_FOLDER}/{entry.id}/{name}")
@@ -236,27 +251,19 @@ class _Repair:
 
     def _repaired_segment(self, workspace: Workspace, entry: SegmentEntry) -> SegmentEntry:
         """The segment, or its replacement if a file of it is bad."""
-        wrong = [
-            name
-            for name in (VECTORS_FILE, PASSAGES_FILE, INDEX_FILE, BUILD_FILE, FIELDS_FILE)
-            if self._problem(entry, name) is not None
-        ]
+        names = (PASSAGES_FILE, FIELDS_FILE, *segment_files(entry.kind))
+        wrong = [name for name in names if self._problem(entry, name) is not None]
         if not wrong:
             return entry
         old, folder = self._root / SEGMENTS_FOLDER / entry.id, workspace.new_segment()
         shutil.copyfile(old / DOCUMENTS_FILE, folder / DOCUMENTS_FILE)
-        new = write_segment(self._root, folder, self._vectors(entry, wrong), self._choose(entry))
+        new = write_segment(self._root, folder, self._vectors(entry, wrong))
         self._check_copies(entry, new)
         for name in wrong:
             path = f"{SEGMENTS_FOLDER}/{entry.id}/{name}"
             source = _SOURCES.get(name, "stored vectors")
             self.repaired.append(Problem(path, f"rebuilt from the {source}"))
         return new
-
-    def _choose(self, entry: SegmentEntry) -> Callable[[int], IndexKind]:
-        """Gives the settings of a segment's kind for a number of vectors."""
-        kind = KINDS[entry.kind]
-        return lambda count: kind.for_count(count, clusters_for(self._manifest, count))
 
     def _vectors(self, entry: SegmentEntry, wrong: Sequence[str]) -> VectorSource:
         """The vectors of a segment some files of which are bad."""

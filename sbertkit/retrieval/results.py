@@ -36,9 +36,11 @@ class Hit(_Found):
         metadata: The document's metadata.
         passage: The passage of the document that is nearest to the query; the whole text where it
             has one vector.
+        plan: How it was searched for, if the search was asked to explain; else ``None``.
     """
 
     passage: Passage
+    plan: str | None
 
     def __new__(
         cls,
@@ -51,6 +53,7 @@ class Hit(_Found):
         """A hit of a passage; by default of the whole text."""
         hit = super().__new__(cls, id, score, text, metadata)
         hit.passage = passage or Passage(text, 0, len(text))
+        hit.plan = None
         return hit
 
     @classmethod
@@ -133,6 +136,52 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """Settings of a search that were tried, and what was measured with them.
+
+    Attributes:
+        width: Clusters that are probed (ivf, ivfpq) or ``ef_search`` (hnsw).
+        rescored: Candidates that are scored again from the stored vectors, for 10 hits.
+        recall: Mean recall@10 against exhaustive search.
+        bound: Lower bound of that mean at 95 % confidence, the lowest of all groups of queries.
+        milliseconds: Per query in a batch; ``None`` if it was not measured.
+    """
+
+    width: int
+    rescored: int
+    recall: float
+    bound: float
+    milliseconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRecall:
+    """The recall that an index was measured to have, and how.
+
+    Attributes:
+        recall: Mean recall@10 against exhaustive search.
+        bound: Its lower bound at 95 % confidence.
+        chosen: The settings that searches use.
+        tried: All settings that were tried, the narrowest first.
+        queries: Number of queries.
+        source: Where they came from.
+        generation: When it was measured.
+        changed: Vectors added or removed since.
+        index_bytes: What a search has in memory besides the stored vectors, about.
+    """
+
+    recall: float
+    bound: float
+    chosen: Tried
+    tried: tuple[Tried, ...]
+    queries: int
+    source: str
+    generation: int
+    changed: int
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class IndexInfo:
     """The description of an index.
 
@@ -145,6 +194,8 @@ class IndexInfo:
         generation: How often the index was written.
         bytes: Size of all its files.
         recall: The requested recall.
+        memory: The requested bytes in memory at most; ``None`` for any.
+        measured: The recall that was measured; ``None`` if the search is exhaustive, or it was not.
         segments: Number of its segments; `SearchIndex.compact` merges them.
         deleted: Deleted documents that occupy disk space until then.
         encoder_bytes: Size of the bundled encoder; 0 if queries need the model.
@@ -164,6 +215,8 @@ class IndexInfo:
     generation: int
     bytes: int
     recall: float
+    memory: int | None
+    measured: MeasuredRecall | None
     segments: int
     deleted: int
     encoder_bytes: int

@@ -29,6 +29,8 @@ from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
+from sbertkit.retrieval.tune import tune_index
+from sbertkit.retrieval.tuning_queries import QueryTexts
 from sbertkit.retrieval.upgrade import upgrade_index
 from sbertkit.retrieval.view import View, Wanted
 
@@ -75,6 +77,8 @@ class SearchIndex:
         *,
         kind: str = "auto",
         recall: float = 0.95,
+        memory: int | str | None = None,
+        queries: QueryTexts | None = None,
         read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
         with_encoder: bool | None = None,
         resume: bool = False,
@@ -93,8 +97,14 @@ class SearchIndex:
             encoder: The encoder, or a function that loads it, which is called after all documents
                 have been read and accepted.
             path: The index folder: new, empty or an sbertkit index.
-            kind: ``flat``, ``hnsw``, ``ivf``, or ``auto``: flat up to 50,000 documents, then hnsw.
-            recall: The recall@10 against exhaustive search that is wanted; kept for tuning.
+            kind: ``flat``, ``hnsw``, ``ivf``, ``ivfpq``, ``factory``, or ``auto``: flat up to
+                50,000 vectors, then ivfpq.
+            recall: The recall@10 against exhaustive search that the index is tuned to reach; the
+                lower bound of its mean does. 1.0 is exhaustive search.
+            memory: Bytes that a search may have in memory, without the encoder, or a text such as
+                ``2GB``; the index is made as small. ``None``: any.
+            queries: Queries to tune with, which should be like those to come: a file or texts.
+                ``None``: parts of documents.
             read: How the corpus is read.
             with_encoder: Bundle the encoder into the folder as one ONNX model, so that `open` and
                 queries need neither the model nor torch. ``None``: if it can be exported, else
@@ -112,7 +122,9 @@ class SearchIndex:
             ModelMismatch: Given vectors are not the encoder's.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
-        build = IndexBuild(kind, recall, read, with_encoder, resume, progress, long, options)
+        build = IndexBuild(
+            kind, recall, memory, queries, read, with_encoder, resume, progress, long, options
+        )
         load = encoder if callable(encoder) else partial(_checked, encoder)
         if not callable(encoder):
             _checked(encoder)
@@ -178,6 +190,7 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
+        explain: bool = False,
     ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
 
@@ -190,6 +203,7 @@ class SearchIndex:
             hits: ``passages`` for the best passages, several of which may be of one document.
             filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
                 `sbertkit.retrieval.filters.parser`.
+            explain: Say in `Hit.plan` of each hit how it was searched for.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
@@ -201,7 +215,9 @@ class SearchIndex:
                 f"expected one query, found a {type(query).__name__} of {len(query)}; search for "
                 "several by search_batch"
             )
-        return self.search_batch([query], k, exact=exact, hits=hits, filter=filter)[0]
+        return self.search_batch(
+            [query], k, exact=exact, hits=hits, filter=filter, explain=explain
+        )[0]
 
     def search_batch(
         self,
@@ -211,11 +227,12 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
+        explain: bool = False,
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
-        wanted = Wanted(whole_number("k", k), exact, hits == "passages")
+        wanted = Wanted(whole_number("k", k), exact, hits == "passages", explain)
         with self._current.used() as view:
             view = view.matching(filter)
             vectors = query_vectors(queries, self._queries)
@@ -356,6 +373,45 @@ class SearchIndex:
         """
         with waiting(timeout), self._changing() as view:
             return compact_index(self.path, known=view)
+
+    def tune(
+        self,
+        recall: float,
+        *,
+        kind: str | None = None,
+        factory: str | None = None,
+        memory: int | str | None = None,
+        queries: QueryTexts | None = None,
+        timeout: float | None = None,
+    ) -> IndexInfo:
+        """Makes the index reach a recall, or changes its kind; no document is encoded again.
+
+        Args:
+            recall: The recall@10 to reach; see `build`.
+            kind: Another kind; ``None`` keeps the one that was asked for.
+            factory: The factory string of faiss, for kind ``factory``.
+            memory: Bytes in memory at most; see `build`.
+            queries: Queries to measure with; see `build`. ``None``: those that are stored.
+            timeout: Seconds to wait for another process that writes; ``None``: not at all.
+
+        Returns:
+            The description of the index, with the recall that was measured.
+
+        Raises:
+            InputError: The recall cannot be reached; nothing is changed.
+            StorageError: The disk is full, a permission is missing, or another process writes.
+        """
+        with waiting(timeout), self._changing():
+            tune_index(
+                self.path,
+                recall,
+                lambda *_: self.encoder,
+                kind=kind,
+                factory=factory,
+                memory=memory,
+                queries=queries,
+            )
+        return self.info()
 
     def refresh(self) -> bool:
         """Loads what other processes have written since; whether there was anything.

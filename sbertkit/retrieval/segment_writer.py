@@ -1,4 +1,4 @@
-"""Writing a segment: staged documents, their vectors from a source, and an index over them."""
+"""Writing a segment: staged documents, and their vectors from a source."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -12,11 +12,11 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.passage_table import Int64, PassageTable
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.index.kinds import IndexKind, choose_kind
+from sbertkit.index.kinds.flat import Flat
 from sbertkit.index.segment import VECTORS_FILE, Rows, VectorSegment, write_vectors
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.filters.field_file import write_fields
-from sbertkit.retrieval.manifest import PASSAGES_FILE, Manifest, SegmentEntry, check_file
+from sbertkit.retrieval.manifest import PASSAGES_FILE, SegmentEntry, check_file
 from sbertkit.retrieval.passage_file import write_passages
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace
@@ -32,31 +32,29 @@ class VectorSource(Protocol):
         ...
 
 
-def write_segment(
-    root: Path, folder: Path, vectors: VectorSource, choose: Callable[[int], IndexKind]
-) -> SegmentEntry:
-    """Writes vectors, passages and index of a segment; gives its entry for the manifest.
+def write_segment(root: Path, folder: Path, vectors: VectorSource) -> SegmentEntry:
+    """Writes vectors and passages of a segment; gives its entry for the manifest.
 
     Args:
         root: The index folder.
         folder: The segment's folder, where its documents are staged.
         vectors: Where its vectors come from.
-        choose: Gives the kind of the index over so many vectors, with its settings.
     """
     with closing(DocumentStore(folder / DOCUMENTS_FILE)) as documents:
         passages = vectors.write(documents, folder / VECTORS_FILE)
-    return finish_segment(root, folder, passages, choose(len(passages)))
+    return finish_segment(root, folder, passages)
 
 
-def finish_segment(
-    root: Path, folder: Path, passages: PassageTable, kind: IndexKind
-) -> SegmentEntry:
-    """Writes what a segment has besides documents and vectors; gives its entry."""
+def finish_segment(root: Path, folder: Path, passages: PassageTable) -> SegmentEntry:
+    """Writes what a segment has besides documents and vectors; gives its entry.
+
+    It has no vector index yet, see `vector_index`.
+    """
     write_passages(folder, passages)
     with closing(DocumentStore(folder / DOCUMENTS_FILE)) as documents:
         write_fields(folder, documents.metadata())
-    VectorSegment.write(folder, kind)
-    return SegmentEntry.of(root, folder, passages, kind.name)
+    VectorSegment.write(folder, Flat(), {})
+    return SegmentEntry.of(root, folder, passages, Flat.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +122,10 @@ def merge_segments(
     if new is not None and not segments and new.vectors and not stored_origins(new, view):
         new.database.rename(folder / DOCUMENTS_FILE)
         new.vectors.rename(folder / VECTORS_FILE)
-        kind = kind_for(view.manifest, len(new.passages))
-        return finish_segment(workspace.root, folder, new.passages, kind)
+        return finish_segment(workspace.root, folder, new.passages)
     vectors = _stored_vectors(view, segments, new)
     _merge_documents(folder / DOCUMENTS_FILE, segments, new)
-    entry = write_segment(
-        workspace.root, folder, vectors, lambda count: kind_for(view.manifest, count)
-    )
+    entry = write_segment(workspace.root, folder, vectors)
     del vectors  # which may have the file mapped
     if new is not None and new.vectors is not None:
         new.vectors.unlink()
@@ -140,16 +135,6 @@ def merge_segments(
 def stored_origins(new: NewDocuments, view: View) -> set[int]:
     """The numbers of the segments of a view that have vectors of new documents."""
     return {place for place in np.unique(new.origins[:, 0]).tolist() if place < len(view.segments)}
-
-
-def clusters_for(manifest: Manifest, count: int) -> int | None:
-    """The clusters that the index was asked for, if a segment has as many documents."""
-    return manifest.clusters if manifest.clusters and manifest.clusters <= count else None
-
-
-def kind_for(manifest: Manifest, count: int) -> IndexKind:
-    """The kind of a segment with so many documents, as the index was asked for."""
-    return choose_kind(manifest.kind, count, clusters_for(manifest, count))
 
 
 def _check_copied(

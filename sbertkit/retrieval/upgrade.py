@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sbertkit.data import SourcedDocument
+from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import LongOptions
 from sbertkit.errors import InputError
 from sbertkit.progress import track
@@ -17,6 +18,8 @@ from sbertkit.retrieval.manifest import Manifest, is_current
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_generation
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import duplicate_id, merge_segments
+from sbertkit.retrieval.tuning_queries import text_queries
+from sbertkit.retrieval.vector_index import IndexWork
 from sbertkit.retrieval.view import View
 from sbertkit.retrieval.workspace import locked_index, new_generation
 
@@ -63,12 +66,16 @@ def upgrade_index(
             new_generation(root) as workspace,
         ):
 
-            def source() -> EncodedVectors:
+            @cache
+            def load() -> Encoder:
                 encoder = load_encoder(
                     root, manifest, model=model, device=device, trust_remote_code=trust_remote_code
                 )
                 check_encoder(root, manifest.encoder, encoder)
-                return EncodedVectors(encoder, long, progress=progress)
+                return encoder
+
+            def source() -> EncodedVectors:
+                return EncodedVectors(load(), long, progress=progress)
 
             upgraded, encoded = manifest, 0
             if long.mode == "passages" and len(view):
@@ -78,8 +85,12 @@ def upgrade_index(
                 new, encoded = encode_new(source, staged, [None] * count, view, known)
                 segment = merge_segments(workspace, view, (), new)
                 upgraded = replace(manifest, segments=(segment,), tombstones=None)
+            upgraded = replace(upgraded, generation=workspace.generation, long=long)
+            upgraded = IndexWork(partial(text_queries, load), renewed=True).settle(
+                workspace, upgraded
+            )
             workspace.sync()
-            workspace.commit(replace(upgraded, generation=workspace.generation, long=long))
+            workspace.commit(upgraded)
         return Changes(unchanged=manifest.documents, encoded=encoded, documents=manifest.documents)
 
 

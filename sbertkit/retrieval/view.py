@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from sbertkit.encoder.passage_table import TO_THE_END, Bounds, PassageTable, pas
 from sbertkit.errors import DamagedIndex
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import Rows, VectorSegment
+from sbertkit.index.vector_search import VectorSearch
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.filters.known_fields import FieldInfo, check_fields, fields_of_segments
@@ -38,15 +40,17 @@ class Wanted(NamedTuple):
         k: How many hits.
         exact: Whether to compare with every vector.
         passages: Whether a hit is a passage; else a document, with its best passage.
+        explain: Whether each hit says how it was searched for.
     """
 
     k: int
     exact: bool = False
     passages: bool = False
+    explain: bool = False
 
 
-class Found(NamedTuple):
-    """A vector found: its score and its row."""
+class _Best(NamedTuple):
+    """A row found: its score, and its number through all segments."""
 
     score: float
     row: int
@@ -112,50 +116,33 @@ class Segment:
             rows = LiveRows(live.mask[self.passages.rows[:, 0]])
         return replace(self, live=live, live_rows=rows, entry=entry)
 
-    def search(self, queries: Vectors, wanted: Wanted) -> list[list[Found]]:
-        """The best rows of each query (q, dim), best first: of each document its best passage."""
-        if self.passages.rows is None or wanted.passages:
-            return self._nearest(queries, wanted, wanted.k)
-        k = min(wanted.k, self.count)
-        depth = 2 * k * min(_MAX_PASSAGES, math.ceil(self.row_count / self.count))
-        found: list[list[Found]] = [[] for _ in queries]
-        left = np.arange(len(queries))
-        while len(left):
-            depth = min(depth, self.row_count)
-            nearest = self._nearest(queries[left], wanted, depth)
-            for query, passages in zip(left.tolist(), nearest, strict=True):
-                best: dict[int, Found] = {}
-                for one in passages:
-                    best.setdefault(self.document_of(one.row), one)
-                found[query] = list(best.values())[:k]
-            short = [len(found[query]) < k for query in left.tolist()]
-            left = left[short if depth < self.row_count else []]
-            depth *= _DEEPER
-        return found
-
     def document_of(self, row: int) -> int:
         """The number of the document of a vector."""
         return row if self.passages.rows is None else int(self.passages.rows[row, 0])
-
-    def _nearest(self, queries: Vectors, wanted: Wanted, k: int) -> list[list[Found]]:
-        rows, scores = self.vectors.search(queries, k, exact=wanted.exact, live=self.live_rows)
-        return [
-            [Found(score, row) for row, score in zip(*of_query, strict=True)]
-            for of_query in zip(rows.tolist(), scores.tolist(), strict=True)
-        ]
 
 
 class View:
     """The segments that one manifest names; never changed, safe to share between threads.
 
-    Args:
+    Attributes:
         manifest: The manifest.
         segments: Its segments in its order.
+        vectors: The search over their vectors.
+
+    Args:
+        manifest: See above.
+        segments: See above.
+        vectors: See above.
     """
 
-    def __init__(self, manifest: Manifest, segments: Iterable[Segment]) -> None:
+    def __init__(
+        self, manifest: Manifest, segments: Iterable[Segment], vectors: VectorSearch
+    ) -> None:
         self.manifest = manifest
         self.segments = tuple(segments)
+        self.vectors = vectors
+        rows = [len(segment.passages) for segment in self.segments]
+        self._starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
         self._matching: dict[str, View] = {}
 
     def __len__(self) -> int:
@@ -166,18 +153,61 @@ class View:
         """Number of vectors of all documents."""
         return sum(segment.row_count for segment in self.segments)
 
+    @cached_property
+    def live(self) -> LiveRows | None:
+        """The vectors of documents that are not deleted, through all segments; ``None``: all."""
+        if all(segment.live_rows is None for segment in self.segments):
+            return None
+        return LiveRows(
+            np.concatenate(
+                [
+                    np.ones(len(segment.passages), np.bool_)
+                    if segment.live_rows is None
+                    else segment.live_rows.mask
+                    for segment in self.segments
+                ]
+            )
+        )
+
     def search(self, vectors: Vectors, wanted: Wanted) -> list[list[Hit]]:
         """The hits of each query vector (q, dim); see `SearchIndex.search`."""
-        found = [segment.search(vectors, wanted) for segment in self.segments]
+        if not len(self):
+            return [[] for _ in vectors]
+        divided = any(segment.passages.rows is not None for segment in self.segments)
+        if divided and not wanted.passages:
+            found = self._best_passages(vectors, wanted)
+        else:
+            found = self._nearest(vectors, wanted, wanted.k)
+        plan = None
+        if wanted.explain:
+            plan = self.vectors.plan(wanted.k, exact=wanted.exact, live=self.live)
+        return [self._hits(best[: wanted.k], plan) for best in found]
+
+    def _best_passages(self, queries: Vectors, wanted: Wanted) -> list[list[_Best]]:
+        """The best passage of each of the `k` best documents of a query."""
+        k = min(wanted.k, len(self))
+        passages = min(_MAX_PASSAGES, math.ceil(self.row_count / len(self)))
+        depth = 2 * k * passages
+        found: list[list[_Best]] = [[] for _ in queries]
+        left = np.arange(len(queries))
+        while len(left):
+            depth = min(depth, self.row_count)
+            nearest = self._nearest(queries[left], wanted, depth)
+            for query, rows in zip(left.tolist(), nearest, strict=True):
+                best: dict[tuple[int, int], _Best] = {}
+                for one in rows:
+                    best.setdefault(self._document_of(one.row), one)
+                found[query] = list(best.values())[:k]
+            short = [len(found[query]) < k for query in left.tolist()]
+            left = left[short if depth < self.row_count else []]
+            depth *= _DEEPER
+        return found
+
+    def _nearest(self, queries: Vectors, wanted: Wanted, k: int) -> list[list[_Best]]:
+        rows, scores = self.vectors.search(queries, k, exact=wanted.exact, live=self.live)
         return [
-            self._hits(
-                sorted(
-                    (-score, place, row)
-                    for place, of_segment in enumerate(found)
-                    for score, row in of_segment[query]
-                )[: wanted.k]
-            )
-            for query in range(len(vectors))
+            [_Best(score, row) for row, score in zip(*of_query, strict=True)]
+            for of_query in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
 
     def masks(self, condition: str) -> list[Mask]:
@@ -191,9 +221,9 @@ class View:
         return [segment.fields.matching(expression) for segment in self.segments]
 
     def filtered(self, masks: Sequence[Mask]) -> "View":
-        """The documents that some masks have, one for each segment; without the other segments."""
+        """The documents that some masks have, one for each segment."""
         among = [segment.among(mask) for segment, mask in zip(self.segments, masks, strict=True)]
-        return View(self.manifest, [segment for segment in among if segment.count])
+        return View(self.manifest, among, self.vectors)
 
     def matching(self, condition: str | None) -> "View":
         """The documents that match a filter, all without one; kept for the next search.
@@ -214,6 +244,16 @@ class View:
     def fields(self) -> dict[str, FieldInfo]:
         """The fields that a filter may name, those that most documents have first."""
         return fields_of_segments([segment.fields for segment in self.segments])
+
+    def _place_of(self, row: int) -> tuple[int, int]:
+        """The number of the segment of a row, and the row there."""
+        place = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return place, row - int(self._starts[place])
+
+    def _document_of(self, row: int) -> tuple[int, int]:
+        """The number of the segment of a row, and the number of the document there."""
+        place, row = self._place_of(row)
+        return place, self.segments[place].document_of(row)
 
     def find(self, ids: Sequence[str]) -> dict[str, tuple[int, StoredRow]]:
         """Where documents are stored, by id: segment and number there; unknown ids are left out."""
@@ -260,17 +300,20 @@ class View:
             segment.documents.close()
             segment.fields.close()
 
-    def _hits(self, ranked: Sequence[tuple[float, int, int]]) -> list[Hit]:
+    def _hits(self, ranked: Sequence[_Best], plan: str | None) -> list[Hit]:
+        placed = [self._place_of(row) for _, row in ranked]
         numbers: dict[int, list[int]] = {}
-        for _, place, row in ranked:
+        for place, row in placed:
             numbers.setdefault(place, []).append(self.segments[place].document_of(row))
         stored = {place: self.segments[place].documents.at(of) for place, of in numbers.items()}
         hits = []
-        for negative, place, row in ranked:
+        for (score, _), (place, row) in zip(ranked, placed, strict=True):
             segment = self.segments[place]
             id_, text, metadata = stored[place][segment.document_of(row)]
             passage = _passage(text, segment.passages.bounds_of(row))
-            hits.append(Hit(id_, -negative, text, metadata, passage))
+            hit = Hit(id_, score, text, metadata, passage)
+            hit.plan = plan
+            hits.append(hit)
         return hits
 
 

@@ -16,6 +16,7 @@ from sbertkit.retrieval import journal
 from sbertkit.retrieval.manifest import (
     ENCODER_FOLDER,
     MANIFEST_FILE,
+    NAMED_FOLDERS,
     SEGMENTS_FOLDER,
     TOMBSTONES_FOLDER,
     Manifest,
@@ -195,7 +196,7 @@ class Workspace:
 
     def places(self) -> list[Path]:
         """The possible paths of the new folders."""
-        parents = (self.root / SEGMENTS_FOLDER, self.root / ENCODER_FOLDER)
+        parents = [self.root / name for name in NAMED_FOLDERS]
         return [parent / name for name in self.names for parent in parents]
 
 
@@ -251,7 +252,7 @@ def refuse_links(root: Path) -> None:
     Raises:
         InputError: One of the folders of the index is a link, or has one in it.
     """
-    for name in (SEGMENTS_FOLDER, ENCODER_FOLDER, TOMBSTONES_FOLDER):
+    for name in (*NAMED_FOLDERS, TOMBSTONES_FOLDER):
         top = root / name
         below = (Path(at) / one for at, *names in os.walk(top) for one in chain(*names))
         link = next((place for place in (top, *below) if place.is_symlink()), None)

@@ -118,6 +118,7 @@ def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: st
     facts = json.loads(run("info", index, "--format", "json").out)
     assert facts.keys() == {
         "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
+        "memory", "measured", "fields",
         "segments", "deleted", "encoder_bytes", "precision", "long", "overlap", "vectors",
         "fields",
     }  # fmt: skip

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sbertkit.cli.app import app
 from sbertkit.encoder.backends import BACKEND_CHOICES, PRECISIONS
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.index.kinds import KINDS
+from sbertkit.index.kinds import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,4 +82,4 @@ def test_the_choices_are_those_that_the_library_has() -> None:
     assert choices_of("index", "--pooling") == set(POOLINGS)
     assert choices_of("index", "--precision") == set(PRECISIONS)
     assert choices_of("index", "--backend") == set(BACKEND_CHOICES)
-    assert choices_of("index", "--kind") == {"auto", *KINDS}
+    assert choices_of("index", "--kind") == {"auto", *NAMES}

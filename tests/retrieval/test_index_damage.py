@@ -447,7 +447,7 @@ def test_a_damaged_index_can_be_rebuilt(
     path = tmp_path / "index"
     for how in ("cut", "flipped", "gone"):
         SearchIndex.build(CORPUS, tiny_encoder, path, kind=kind).close()
-        if kind == "flat" and name == "index.faiss":
+        if kind in ("flat", "ivfpq") and name == "index.faiss":
             continue
         file = file_of(path, name)
         content = file.read_bytes()

@@ -51,6 +51,7 @@ from sbertkit.progress import say
     metavar="COLUMNS",
     help="Of the table; by default, as the terminal.",
 )
+@click.option("--explain", is_flag=True, help="Say on standard error how the index is searched.")
 @device_option
 @trust_option
 @quiet_option
@@ -65,6 +66,7 @@ def search(
     output_format: str,
     fields: tuple[str, ...] | None,
     width: int | None,
+    explain: bool,
     device: str,
     trust_remote_code: bool,
     quiet: bool,
@@ -108,5 +110,7 @@ def search(
         if typed or nothing:
             return
         texts_asked = [query.text for query in asked]
-        found = opened.search_batch(texts_asked, k, hits=hits, filter=condition)
+        found = opened.search_batch(texts_asked, k, hits=hits, filter=condition, explain=explain)
+    if explain:
+        say(next((hit.plan or "" for hits in found for hit in hits), "nothing was found"))
     PRINTERS[output_format](asked, found, shown)

@@ -1,0 +1,296 @@
+"""Clusters of vectors in 4 bits per few numbers (IVF with PQ fast-scan), for the whole index.
+
+Jégou et al., Product quantization for nearest neighbor search, 2011; André et al., Quicker ADC,
+2019. The centroids and the codebook are learnt once from a sample and shared by all segments: a
+segment stores the cluster and the code of each of its vectors, and all segments together are
+searched as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.errors import DamagedIndex
+from sbertkit.index.faiss_files import ROWS_PER_CHUNK
+from sbertkit.index.faiss_library import load_faiss
+from sbertkit.index.gpu import gpu_count, on_gpus
+from sbertkit.index.kinds.base import (
+    BYTES_PER_NUMBER,
+    IndexKind,
+    Part,
+    Searcher,
+    SearchSettings,
+    Setting,
+    doubling,
+    training_rows,
+)
+from sbertkit.index.kinds.ivf import clusters_for
+from sbertkit.index.kinds.probed_lists import ProbedLists
+from sbertkit.index.npy_files import map_array, write_array
+from sbertkit.storage import storage_errors
+
+if TYPE_CHECKING:
+    from sbertkit.arrays import Vectors
+
+LISTS_FILE = "lists.npy"
+CODES_FILE = "codes.npy"
+CENTROIDS = "centroids"
+CODEBOOK = "codebook"
+
+FINEST = 2
+"""Numbers that 4 bits stand for, at least: such codes find what a search wants."""
+
+_BITS = 4
+_CODEWORDS = 2**_BITS
+_BLOCK = 32
+"""Codes that fast-scan looks at together."""
+_CODEBOOK_ROWS = 32_768
+_POINTS_PER_CENTROID = 40
+_ROWS_AT_ONCE = 65_536
+_ITERATIONS = 8
+"""Of k-means; more do not make the clusters better for search."""
+
+
+class _Codes(NamedTuple):
+    """Cluster (n,) int32 and code (n, bytes) uint8 of each vector of a segment."""
+
+    lists: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class IvfPq(IndexKind):
+    """Clusters of vectors in 4 bits per few numbers.
+
+    Attributes:
+        clusters: Number of clusters.
+        numbers_per_code: Numbers of a vector that 4 bits stand for.
+    """
+
+    name: ClassVar[str] = "ivfpq"
+    files: ClassVar[tuple[str, ...]] = (LISTS_FILE, CODES_FILE)
+    width_name: ClassVar[str | None] = "probes"
+    trained: ClassVar[bool] = True
+    clusters: Setting
+    numbers_per_code: Setting = FINEST
+
+    @classmethod
+    def for_count(cls, count: int, clusters: int | None = None) -> Self:
+        """See `IndexKind`."""
+        return cls(clusters_for(count) if clusters is None else clusters)
+
+    def check(self, rows: int) -> None:
+        """See `IndexKind`; the clusters are those of the index, not of a segment."""
+
+    def memory(self, count: int, dim: int) -> int:
+        """See `IndexKind`; a cluster wastes half a block on average."""
+        code = self._code_size(dim)
+        padding = min(self.clusters, count) * _BLOCK // 2 * code
+        return count * (code + 8) + padding + self.clusters * dim * BYTES_PER_NUMBER
+
+    def train(self, vectors: "Vectors") -> dict[str, "Vectors"]:
+        """See `IndexKind`."""
+        faiss = load_faiss()
+        dim = vectors.shape[1]
+        # Few vectors are repeated: faiss wants one for each cluster and each codeword.
+        least = max(self.clusters, _CODEWORDS)
+        rows = np.resize(vectors, (max(len(vectors), least), dim))
+        means = faiss.Kmeans(
+            dim,
+            self.clusters,
+            niter=_ITERATIONS,
+            spherical=True,
+            seed=1,
+            min_points_per_centroid=1,
+            max_points_per_centroid=_POINTS_PER_CENTROID,
+            gpu=gpu_count() > 0,
+        )
+        means.train(rows)
+        quantizer = faiss.ProductQuantizer(
+            self._padded(dim), self._padded(dim) // self.numbers_per_code, _BITS
+        )
+        quantizer.cp.min_points_per_centroid = 1
+        quantizer.train(self._wide(training_rows(rows, _CODEBOOK_ROWS)))
+        codebook = faiss.vector_to_array(quantizer.centroids)
+        return {
+            CENTROIDS: np.ascontiguousarray(means.centroids, np.float32),
+            CODEBOOK: codebook.reshape(-1, _CODEWORDS * self.numbers_per_code),
+        }
+
+    def learnt_shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
+        """See `IndexKind`."""
+        codes = self._padded(dim) // self.numbers_per_code
+        return {
+            CENTROIDS: (self.clusters, dim),
+            CODEBOOK: (codes, _CODEWORDS * self.numbers_per_code),
+        }
+
+    @property
+    def training_rows(self) -> int:
+        """See `IndexKind`."""
+        return max(_POINTS_PER_CENTROID * self.clusters, _CODEBOOK_ROWS)
+
+    def write(self, vectors: "Vectors", folder: Path, learnt: dict[str, "Vectors"]) -> None:
+        """See `IndexKind`."""
+        dim, count = vectors.shape[1], len(vectors)
+        coarse, quantizer = self._quantizers(dim, learnt)
+        coarse = on_gpus(coarse)
+        lists = np.empty(count, np.int32)
+        codes = np.empty((count, self._code_size(dim)), np.uint8)
+        for start in range(0, count, ROWS_PER_CHUNK):
+            rows = np.ascontiguousarray(vectors[start : start + ROWS_PER_CHUNK])
+            _, nearest = coarse.search(rows, 1)
+            lists[start : start + len(rows)] = nearest[:, 0]
+            codes[start : start + len(rows)] = quantizer.compute_codes(self._wide(rows))
+        with storage_errors(folder):
+            write_array(folder / LISTS_FILE, lists)
+            write_array(folder / CODES_FILE, codes)
+
+    def open(self, folder: Path, rows: int, dim: int) -> _Codes:
+        """See `IndexKind`."""
+        lists = map_array(folder / LISTS_FILE, np.int32, (rows,))
+        if rows and not (lists.min() >= 0 and lists.max() < self.clusters):
+            raise DamagedIndex(f"{folder / LISTS_FILE} names clusters beyond {self.clusters}")
+        return _Codes(lists, map_array(folder / CODES_FILE, np.uint8, (rows, self._code_size(dim))))
+
+    def searchers(
+        self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
+    ) -> list[tuple[Searcher, int]]:
+        """See `IndexKind`; one searches all."""
+        lists = np.concatenate([part.content.lists for part in parts])
+        index = self._joined([part.content.codes for part in parts], lists, dim, learnt)
+        return [(_Padded(ProbedLists(index, lambda: lists), self._padded(dim)), len(parts))]
+
+    def default(self) -> SearchSettings:
+        """See `IndexKind`."""
+        return SearchSettings(min(self.clusters, max(8, self.clusters // 16)), 50)
+
+    def widths(self, rows: int) -> list[int]:
+        """See `IndexKind`."""
+        del rows
+        return doubling(1, self.clusters)
+
+    def _joined(
+        self,
+        codes: Sequence[npt.NDArray[np.uint8]],
+        lists: npt.NDArray[np.int32],
+        dim: int,
+        learnt: dict[str, "Vectors"],
+    ) -> Any:
+        """The faiss index over the codes of all segments, rows numbered through.
+
+        It is put together from indexes over some of the clusters each, so that codes are in memory
+        twice for a few at a time only.
+        """
+        faiss = load_faiss()
+        coarse = faiss.IndexFlatIP(self._padded(dim))
+        coarse.add(self._wide(learnt[CENTROIDS]))
+        order = np.argsort(lists, kind="stable").astype(np.int64)
+        ends = np.cumsum(np.bincount(lists, minlength=self.clusters))
+        joined: Any = None
+        first = 0
+        while first < self.clusters:
+            start = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, start + _ROWS_AT_ONCE)))
+            part = self._packed(coarse, learnt[CODEBOOK], codes, order, ends, range(first, last))
+            if joined is None:
+                joined = part
+            else:
+                joined.invlists.merge_from(part.invlists, 0)
+            first = last
+        joined.ntotal = len(lists)
+        joined.referenced_objects = (coarse,)
+        return joined
+
+    def _packed(
+        self,
+        coarse: Any,
+        codebook: "Vectors",
+        codes: Sequence[npt.NDArray[np.uint8]],
+        order: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+        clusters: range,
+    ) -> Any:
+        """The faiss index over some clusters."""
+        faiss = load_faiss()
+        index = faiss.IndexIVFPQ(
+            coarse, coarse.d, self.clusters, len(codebook), _BITS, faiss.METRIC_INNER_PRODUCT
+        )
+        index.own_fields = False
+        index.by_residual = False
+        index.is_trained = True
+        faiss.copy_array_to_vector(codebook.ravel(), index.pq.centroids)
+        start = int(ends[clusters[0] - 1]) if clusters[0] else 0
+        first = start
+        entries = _codes_of(codes, order[start : ends[clusters[-1]]])
+        for number in clusters:
+            end = int(ends[number])
+            if end > start:
+                ids = order[start:end]
+                of_list = entries[start - first : end - first]
+                index.invlists.add_entries(
+                    number, end - start, faiss.swig_ptr(ids), faiss.swig_ptr(of_list)
+                )
+            start = end
+        packed = faiss.IndexIVFPQFastScan(index, _BLOCK)
+        packed.own_fields = False
+        return packed
+
+    def _quantizers(self, dim: int, learnt: dict[str, "Vectors"]) -> tuple[Any, Any]:
+        """What gives the cluster of a vector, and its code."""
+        faiss = load_faiss()
+        coarse = faiss.IndexFlatIP(dim)
+        coarse.add(learnt[CENTROIDS])
+        codebook = learnt[CODEBOOK]
+        quantizer = faiss.ProductQuantizer(self._padded(dim), len(codebook), _BITS)
+        faiss.copy_array_to_vector(codebook.ravel(), quantizer.centroids)
+        return coarse, quantizer
+
+    def _padded(self, dim: int) -> int:
+        """The size of a vector that codes, of which there are an even number, divide."""
+        step = 2 * self.numbers_per_code
+        return -(-dim // step) * step
+
+    def _code_size(self, dim: int) -> int:
+        return self._padded(dim) // self.numbers_per_code * _BITS // 8
+
+    def _wide(self, vectors: "Vectors") -> "Vectors":
+        """Vectors with zeros up to the padded size."""
+        return _wide(vectors, self._padded(vectors.shape[1]))
+
+
+class _Padded:
+    """A searcher whose vectors have zeros at their end."""
+
+    def __init__(self, lists: ProbedLists, width: int) -> None:
+        self._lists = lists
+        self._width = width
+
+    def search(self, queries: "Vectors", width: int, count: int, live: Any) -> Any:
+        """See `Searcher`."""
+        return self._lists.search(_wide(queries, self._width), width, count, live)
+
+
+def _codes_of(
+    codes: Sequence[npt.NDArray[np.uint8]], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint8]:
+    """The codes of rows, which are numbered through all segments."""
+    found = np.empty((len(rows), codes[0].shape[1]), np.uint8)
+    start = 0
+    for segment in codes:
+        inside = (start <= rows) & (rows < start + len(segment))
+        found[inside] = segment[rows[inside] - start]
+        start += len(segment)
+    return found
+
+
+def _wide(vectors: "Vectors", width: int) -> "Vectors":
+    if vectors.shape[1] == width:
+        return np.ascontiguousarray(vectors)
+    wide = np.zeros((len(vectors), width), np.float32)
+    wide[:, : vectors.shape[1]] = vectors
+    return wide

@@ -1,0 +1,92 @@
+"""Searching clusters (inverted lists): as many as were asked for, or more among fewer live rows."""
+
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sbertkit.arrays import Vectors
+from sbertkit.index.faiss_library import load_faiss
+from sbertkit.index.faiss_search import checked_candidates, faiss_search
+from sbertkit.index.kinds.base import Candidates
+from sbertkit.index.live_rows import LiveRows
+
+_QUERIES_PER_CHUNK = 256
+
+Lists = npt.NDArray[np.integer[Any]]
+
+
+class ProbedLists:
+    """The clusters of one segment or of several.
+
+    Args:
+        index: The faiss index.
+        lists: Gives the number of the cluster of each row, (n,).
+    """
+
+    def __init__(self, index: Any, lists: Callable[[], Lists]) -> None:
+        self._index = index
+        self._load = lists
+        self._sizes: weakref.WeakKeyDictionary[LiveRows, npt.NDArray[np.int64]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def search(self, queries: Vectors, width: int, count: int, live: LiveRows | None) -> Candidates:
+        """See `Searcher`; among few live rows more clusters are probed.
+
+        A query probes the nearest clusters until it has seen as many live rows as it sees rows
+        without a filter. So it does not matter how many are live, nor whether they are those near
+        the query or those far from it.
+        """
+        width = min(width, self._index.nlist)
+        if live is None:
+            parameters = load_faiss().SearchParametersIVF(nprobe=width)
+            return faiss_search(self._index, queries, count, parameters)
+        found = [
+            self._search_live(queries[start : start + _QUERIES_PER_CHUNK], width, count, live)
+            for start in range(0, len(queries), _QUERIES_PER_CHUNK)
+        ]
+        return Candidates(
+            np.concatenate([one.scores for one in found]),
+            np.concatenate([one.rows for one in found]),
+        )
+
+    def _search_live(self, queries: Vectors, width: int, count: int, live: LiveRows) -> Candidates:
+        index, sizes = self._index, self._live_sizes(live)
+        products, keys = index.quantizer.search(queries, index.nlist)
+        # Clusters without a live row are passed over.
+        occupied = sizes[keys] > 0
+        first = np.argsort(~occupied, axis=1, kind="stable")[:, : np.count_nonzero(sizes)]
+        keys = np.take_along_axis(keys, first, axis=1)
+        products = np.take_along_axis(products, first, axis=1)
+        wanted = max(count, index.ntotal * width // index.nlist)
+        before = np.cumsum(sizes[keys], axis=1) - sizes[keys]
+        keys[before >= wanted] = -1
+        probes = int(np.count_nonzero(keys >= 0, axis=1).max())
+        faiss = load_faiss()
+        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=live.selector)
+        scores = np.empty((len(queries), count), np.float32)
+        rows = np.empty((len(queries), count), np.int64)
+        arrays = (keys[:, :probes], products[:, :probes], scores, rows)
+        keys, products, scores, rows = map(np.ascontiguousarray, arrays)
+        pointers = map(faiss.swig_ptr, (keys, products, scores, rows))
+        # Not the method without _c, which takes no parameters.
+        index.search_preassigned_c(
+            len(queries), faiss.swig_ptr(queries), count, *pointers, False, parameters
+        )
+        return checked_candidates(scores, rows, index.ntotal)
+
+    def _live_sizes(self, live: LiveRows) -> npt.NDArray[np.int64]:
+        """The number of live rows in each cluster."""
+        sizes = self._sizes.get(live)
+        if sizes is None:
+            sizes = np.bincount(self._lists[live.mask], minlength=self._index.nlist)
+            self._sizes[live] = sizes
+        return sizes
+
+    @cached_property
+    def _lists(self) -> Lists:
+        return self._load()

@@ -1,0 +1,129 @@
+"""Queries to tune an index with: those of a file, or parts of documents.
+
+A document of the index would find itself, and so flatter every kind of index. A part of one is
+another text: a few of its words, which is like a query and hard to find the nearest of, or half of
+it. Each kind of part is a group, and the recall is reached in both.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+
+import numpy as np
+
+from sbertkit.data.lines import read_lines
+from sbertkit.data.retrieval import read_queries as read_table
+from sbertkit.data.tables import has_suffix
+from sbertkit.data.text import is_blank
+from sbertkit.encoder import Encoder
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.index.tuning import MIN_QUERIES
+from sbertkit.metrics.cosine import unit_rows
+from sbertkit.retrieval.vector_index import TuningQueries
+from sbertkit.retrieval.view import View
+
+QueryTexts = str | os.PathLike[str] | Sequence[str]
+"""A file of queries, or their texts."""
+
+_PARTS = 500
+"""Queries of each group."""
+_FEW_WORDS = (2, 6)
+_WORD_CHARACTERS = 6
+"""Of a text without spaces, so many characters count as a word."""
+_MAX_QUERIES = 5_000
+
+
+def read_queries(queries: QueryTexts) -> tuple[str, list[str]]:
+    """Name and texts of queries that are given.
+
+    Args:
+        queries: A ``.txt`` file with a query a line, a table as `sbertkit.data.read_queries` takes
+            it, or a list of texts.
+
+    Raises:
+        InputError: Bad lines, or too few queries.
+        MissingFile: There is no such file.
+        InputTypeError: Neither a path nor texts.
+    """
+    name = "the queries given"
+    if isinstance(queries, str | os.PathLike):
+        name = os.fspath(queries)
+        if has_suffix(name, (".txt",)):
+            texts = [line.text for line in read_lines(name) if not is_blank(line.text)]
+        else:
+            texts = list(read_table(name).values())
+    else:
+        texts = list(queries)
+        if not all(isinstance(text, str) for text in texts):
+            raise InputTypeError("queries must be a path or a list of texts")
+        texts = [text for text in texts if not is_blank(text)]
+    texts = list(dict.fromkeys(texts))
+    if len(texts) < MIN_QUERIES:
+        raise InputError(
+            f"{name}: expected at least {MIN_QUERIES} different queries to measure a recall with, "
+            f"found {len(texts)}; give more, or leave them out to take parts of documents"
+        )
+    return name, texts[:_MAX_QUERIES]
+
+
+def text_queries(
+    load: Callable[[], Encoder], view: View, texts: tuple[str, list[str]] | None = None
+) -> TuningQueries | None:
+    """Vectors of queries, encoded as queries.
+
+    Args:
+        load: Gives the encoder of the index.
+        view: The index.
+        texts: Name and texts of queries; ``None`` takes parts of its documents.
+
+    Returns:
+        The queries; ``None`` if the documents have too few different parts.
+    """
+    groups = 1
+    if texts is None:
+        parts = parts_of(_drawn(view, 2 * _PARTS))
+        groups, size = len(parts), min(map(len, parts))
+        if size < MIN_QUERIES:
+            return None
+        texts = "parts of documents", [text for group in parts for text in group[:size]]
+    name, queries = texts
+    vectors = load().encode(queries, kind="query")
+    return TuningQueries(np.ascontiguousarray(unit_rows(vectors), np.float32), name, groups)
+
+
+def parts_of(texts: Iterable[str]) -> tuple[list[str], list[str]]:
+    """A few words of some texts, and half of others; of each kind different ones."""
+    random = Random(0)  # noqa: S311  # no secret
+    few: list[str] = []
+    half: list[str] = []
+    for text in texts:
+        words, space = text.split(), " "
+        if len(words) < len(text) // (4 * _WORD_CHARACTERS):  # no spaces between words
+            step = _WORD_CHARACTERS
+            words = [text[start : start + step] for start in range(0, len(text), step)]
+            space = ""
+        count = random.randint(*_FEW_WORDS)
+        if len(few) < _PARTS and len(words) > count:
+            few.append(_run(words, count, space, random))
+        elif len(half) < _PARTS and len(words) > 1:
+            half.append(_run(words, (len(words) + 1) // 2, space, random))
+    return list(dict.fromkeys(few)), list(dict.fromkeys(half))
+
+
+def _run(words: Sequence[str], count: int, space: str, random: Random) -> str:
+    start = random.randint(0, len(words) - count)
+    return space.join(words[start : start + count])
+
+
+def _drawn(view: View, count: int) -> Iterator[str]:
+    """Texts of documents, drawn at random from all segments."""
+    places = [
+        (place, number)
+        for place, segment in enumerate(view.segments)
+        for number in np.flatnonzero(segment.mask()).tolist()
+    ]
+    wanted = Random(0).sample(places, min(len(places), count))  # noqa: S311  # no secret
+    for place, segment in enumerate(view.segments):
+        numbers = [number for at, number in wanted if at == place]
+        texts = dict(segment.documents.texts_at(numbers))
+        yield from (texts[number] for number in numbers if not is_blank(texts[number]))
