@@ -62,7 +62,8 @@ def test_given_vectors_are_not_made_again(
         with SearchIndex.build(
             CORPUS, tiny_encoder, path, options=BuildOptions(vectors=source), **more
         ) as index:
-            assert len(encoded) == 32  # to compare
+            known = {document.text for document in CORPUS}
+            assert len([text for text in encoded if text in known]) == 32  # to compare
             for row in (0, 17, 89):
                 hit = index.search(vectors[row], 1)[0]
                 assert (hit.id, hit.text) == CORPUS[row][:2]
