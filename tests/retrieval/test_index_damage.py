@@ -461,10 +461,8 @@ def test_a_damaged_index_can_be_rebuilt(
         with SearchIndex.open(path, tiny_encoder) as opened:
             assert ids_in(opened) == {one for one, _ in documents(7)}
         if name == "manifest.json":  # which does not say any more what belonged to it
-            assert {Path(problem.file).parent.name for problem in SearchIndex.verify_at(path)} == {
-                "segments",
-                "encoder",
-            }
+            left = {Path(problem.file).parent.name for problem in SearchIndex.verify_at(path)}
+            assert left - {"trained"} == {"segments", "encoder"}
             shutil.rmtree(path)
         else:
             assert SearchIndex.verify_at(path) == ()
