@@ -186,6 +186,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "add": ("add", "index", "more.txt"),
     "upsert": ("upsert", "index", "more.txt"),
     "delete": ("delete", "index", "1", "2"),
+    "tune": ("tune", "index", "--recall", "0.9", "--kind", "ivfpq"),
     "compact": ("compact", "index"),
     "info": ("info", "index"),
     "verify": ("verify", "index"),

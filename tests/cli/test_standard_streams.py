@@ -67,6 +67,7 @@ PRINTING: dict[str, Arguments] = {
     "add": plain("/index", "/one.jsonl"),
     "upsert": plain("/index", "/corpus.jsonl"),
     "delete": plain("/index", "gone", "--missing-ok"),
+    "tune": plain("/index", "--recall", "0.9"),
     "compact": plain("/index"),
     "info": plain("/index"),
     "verify": plain("/index"),
