@@ -242,6 +242,7 @@ def info(directory: str, output_format: str) -> None:
         facts["fields"] = listed(
             [f"{name} ({field})" for name, field in fields.items()], _MAX_LISTED
         )
+        facts["memory"] = described.memory or "any"
         measured = described.measured
         facts["measured"] = "not measured" if measured is None else recall_text(measured)
         if described.kind == "flat":
