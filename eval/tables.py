@@ -286,8 +286,8 @@ def _frontier(entries: Figures) -> str:
         f"that reaches it; in brackets how many times as fast as {base}, the median of "
         f"{timed['runs']} alternating runs. {timed['rows']:,} vectors, {timed['threads']} threads. "
         "Bytes are those of the index file; of hnswlib, voyager, usearch and faiss they include "
-        "the vectors (usearch: in 16 bits), the others score candidates again from vectors that "
-        "are stored beside it."
+        "the vectors (usearch: in 16 bits), the others score candidates again from vectors in a "
+        "file of their own."
     )
 
 
