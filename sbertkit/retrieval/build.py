@@ -24,7 +24,8 @@ from sbertkit.retrieval.imported_vectors import (
     own_vectors,
     without_vectors,
 )
-from sbertkit.retrieval.manifest import DeclaredOptions, EncoderEntry, Manifest
+from sbertkit.retrieval.manifest import Manifest
+from sbertkit.retrieval.manifest_entries import DeclaredOptions, EncoderEntry
 from sbertkit.retrieval.segment_writer import VectorSource, write_segment
 from sbertkit.retrieval.trial import check_on_sample
 from sbertkit.retrieval.tuning_queries import QueryTexts, read_queries, text_queries

@@ -9,7 +9,8 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import DamagedIndex, InputError, MissingDependency, StorageError
-from sbertkit.retrieval.manifest import ENCODER_FOLDER, ExportEntry, Manifest
+from sbertkit.retrieval.manifest import Manifest
+from sbertkit.retrieval.manifest_entries import ENCODER_FOLDER, ExportEntry
 from sbertkit.sealed import SealedFile
 
 logger = logging.getLogger(__name__)

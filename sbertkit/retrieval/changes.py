@@ -21,7 +21,8 @@ from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
 from sbertkit.retrieval.encoded_vectors import Encoded, EncodedVectors, encode_new, import_new
 from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
-from sbertkit.retrieval.manifest import SegmentEntry, read_manifest
+from sbertkit.retrieval.manifest import read_manifest
+from sbertkit.retrieval.manifest_entries import SegmentEntry
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes

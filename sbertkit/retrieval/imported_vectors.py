@@ -33,7 +33,7 @@ from sbertkit.index.segment import write_vectors
 from sbertkit.metrics.cosine import is_masked, unit_rows
 from sbertkit.retrieval.corpus import CorpusReader
 from sbertkit.retrieval.document_store import DocumentStore
-from sbertkit.retrieval.manifest import EncoderEntry
+from sbertkit.retrieval.manifest_entries import EncoderEntry
 
 logger = logging.getLogger(__name__)
 

@@ -23,12 +23,12 @@ from sbertkit.retrieval.journal import (
 )
 from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
-    SEGMENTS_FOLDER,
     Manifest,
     check_file,
     check_files,
     read_manifest,
 )
+from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER
 from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
 from sbertkit.retrieval.results import IndexInfo, MeasuredRecall, Problem, Tried
 

@@ -23,11 +23,11 @@ from sbertkit.errors import InputError
 from sbertkit.files import inside, read_regular
 from sbertkit.retrieval.manifest import (
     MANIFEST_FILE,
-    NAMED_FOLDERS,
     TOMBSTONES_FOLDER,
     Manifest,
     read_any_manifest,
 )
+from sbertkit.retrieval.manifest_entries import NAMED_FOLDERS
 from sbertkit.schema import Digest, Positive, read_record
 from sbertkit.storage import clear_leftovers, replace_file, side_pattern, sync_folder
 

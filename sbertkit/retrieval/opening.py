@@ -16,14 +16,8 @@ from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.filters.segment_fields import SegmentFields
-from sbertkit.retrieval.manifest import (
-    SEGMENTS_FOLDER,
-    EncoderEntry,
-    Manifest,
-    SegmentEntry,
-    check_file,
-    read_manifest,
-)
+from sbertkit.retrieval.manifest import Manifest, check_file, read_manifest
+from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER, EncoderEntry, SegmentEntry
 from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.trained_files import read_learnt

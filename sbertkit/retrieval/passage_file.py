@@ -7,7 +7,7 @@ import numpy as np
 from sbertkit.encoder.passage_table import TO_THE_END, PassageTable
 from sbertkit.errors import DamagedIndex
 from sbertkit.retrieval.int_rows import read_rows, write_rows
-from sbertkit.retrieval.manifest import PASSAGES_FILE, SegmentEntry
+from sbertkit.retrieval.manifest_entries import PASSAGES_FILE, SegmentEntry
 
 
 def write_passages(folder: Path, passages: PassageTable) -> None:

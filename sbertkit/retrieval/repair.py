@@ -22,16 +22,15 @@ from sbertkit.retrieval.encoded_vectors import EncodedVectors
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
-from sbertkit.retrieval.manifest import (
+from sbertkit.retrieval.manifest import Manifest, check_files
+from sbertkit.retrieval.manifest_entries import (
     ENCODER_FOLDER,
     PASSAGES_FILE,
     SEGMENTS_FOLDER,
     ExportEntry,
-    Manifest,
     RecallEntry,
     SegmentEntry,
     TrainedEntry,
-    check_files,
 )
 from sbertkit.retrieval.opening import check_encoder, load_encoder
 from sbertkit.retrieval.passage_file import read_passages

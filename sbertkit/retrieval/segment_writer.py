@@ -16,7 +16,8 @@ from sbertkit.index.kinds.flat import Flat
 from sbertkit.index.segment import VECTORS_FILE, Rows, VectorSegment, write_vectors
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore, stage_documents
 from sbertkit.retrieval.filters.field_file import write_fields
-from sbertkit.retrieval.manifest import PASSAGES_FILE, SegmentEntry, check_file
+from sbertkit.retrieval.manifest import check_file
+from sbertkit.retrieval.manifest_entries import PASSAGES_FILE, SegmentEntry
 from sbertkit.retrieval.passage_file import write_passages
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace

@@ -5,7 +5,7 @@ from pathlib import Path
 from sbertkit.arrays import Vectors
 from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.npy_files import map_array, write_array
-from sbertkit.retrieval.manifest import TRAINED_FOLDER, TrainedEntry
+from sbertkit.retrieval.manifest_entries import TRAINED_FOLDER, TrainedEntry
 from sbertkit.retrieval.workspace import Workspace
 from sbertkit.sealed import SealedFile
 from sbertkit.storage import storage_errors

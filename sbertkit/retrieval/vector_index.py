@@ -21,12 +21,12 @@ from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import RecallTuner, TunedSettings
-from sbertkit.retrieval.manifest import (
+from sbertkit.retrieval.manifest import Manifest
+from sbertkit.retrieval.manifest_entries import (
     DATA_FILES,
     QUERIES_FILE,
     RECALL_FOLDER,
     SEGMENTS_FOLDER,
-    Manifest,
     RecallEntry,
     SegmentEntry,
     TrainedEntry,

@@ -20,7 +20,8 @@ from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.filters.known_fields import FieldInfo, check_fields, fields_of_segments
 from sbertkit.retrieval.filters.segment_fields import SegmentFields
-from sbertkit.retrieval.manifest import PASSAGES_FILE, Manifest, SegmentEntry
+from sbertkit.retrieval.manifest import Manifest
+from sbertkit.retrieval.manifest_entries import PASSAGES_FILE, SegmentEntry
 from sbertkit.retrieval.results import Hit, Passage
 
 Mask = npt.NDArray[np.bool_]

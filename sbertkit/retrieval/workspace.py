@@ -14,15 +14,13 @@ from sbertkit.index.segment import VECTORS_FILE
 from sbertkit.lock import LOCK_FILE, writer_lock
 from sbertkit.retrieval import journal
 from sbertkit.retrieval.manifest import (
-    ENCODER_FOLDER,
     MANIFEST_FILE,
-    NAMED_FOLDERS,
-    SEGMENTS_FOLDER,
     TOMBSTONES_FOLDER,
     Manifest,
     is_index,
     read_any_manifest,
 )
+from sbertkit.retrieval.manifest_entries import ENCODER_FOLDER, NAMED_FOLDERS, SEGMENTS_FOLDER
 from sbertkit.storage import clear_folder, follow_modes, storage_errors, sync_folder, sync_tree
 
 _MAX_GENERATION = 10**12
