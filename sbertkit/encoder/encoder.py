@@ -11,12 +11,13 @@ import numpy.typing as npt
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.backends import BACKENDS
-from sbertkit.encoder.encoding import EncodingRun, length_of
+from sbertkit.encoder.encoding import EncodingRun
 from sbertkit.encoder.exports.manifest import ExportManifest, is_export_folder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.prompts import Prompts, prompts_from
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import Encoded
+from sbertkit.encoder.rows import length_of
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokenizer
 from sbertkit.errors import InputError, InputTypeError

@@ -2,23 +2,22 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from sbertkit.arrays import Vectors
-from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.streams import run_streams
 from sbertkit.encoder.batching import Int64
-from sbertkit.encoder.prompts import Prompts
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeReport, EncodeStats
+from sbertkit.encoder.rows import RowReader, TextRows, length_of, rows_of
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokens
-from sbertkit.errors import InputError, InputTypeError
+from sbertkit.errors import InputError
 from sbertkit.progress import Advance, track
 
 Item = TypeVar("Item")
@@ -29,27 +28,6 @@ logger = logging.getLogger(__name__)
 _CHUNK_TEXTS = 8_192
 _CHUNK_CHARS = 2_000_000
 """A chunk is sorted by length as a whole: enough for full batches, a minute's work at most."""
-
-
-def length_of(texts: object) -> int | None:
-    """How many texts there are, where that is known before they are drawn."""
-    try:
-        return len(texts) if isinstance(texts, Sized) else None
-    except TypeError:  # an array without dimensions
-        return None
-
-
-def _rows_of(texts: object) -> Iterator[object]:
-    """The rows of what was given as texts, each still to be checked."""
-    found = f"expected an iterable of strings, found {type(texts).__name__}"
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):
-        raise InputTypeError(f"{found}; pass one column of it or a list of its texts")
-    if isinstance(texts, bytes | bytearray):  # their rows would be numbers
-        raise InputTypeError(f"{found}; decode it and pass a list of strings")
-    try:
-        return iter(texts)  # type: ignore[call-overload, no-any-return]  # also by __getitem__
-    except TypeError as error:
-        raise InputTypeError(found) from error
 
 
 class _Chunk(NamedTuple):
@@ -94,12 +72,9 @@ class EncodingRun:
         kind: Kind = "document",
         batch_tokens: int | None = None,
     ) -> None:
-        if kind not in Prompts._fields:
-            raise InputError(f"kind must be 'document' or 'query', not {kind!r}")
         self._spec = spec
         self._choose_backend = choose_backend
-        self._prompt: str = getattr(spec.prompts, kind)
-        self._blank_allowed = kind != "query"
+        self._reader: RowReader = TextRows(spec.prompts, kind)
         self._batch_tokens = batch_tokens
         self.stats = EncodeStats()
         self.chunk_stats = EncodeStats()
@@ -124,8 +99,8 @@ class EncodingRun:
         """
         started = time.perf_counter()
         if length_of(texts) is not None and not isinstance(texts, Iterator):
-            for row, text in enumerate(_rows_of(texts), self.stats.rows):
-                self._checked(text, row)  # before any of them costs time
+            for number, row in enumerate(self._rows(texts), self.stats.rows):
+                self._reader.check(row, number)  # before any of them costs time
         if total is None:
             total = length_of(texts)
         self._tokens_before = self.stats.tokens
@@ -151,44 +126,19 @@ class EncodingRun:
         """Checked texts, a bounded number at a time."""
         chunk = _Chunk([], EncodeStats())
         chars = 0
-        for row, text in enumerate(_rows_of(texts), self.stats.rows):
-            chunk.texts.append(self._clean(text, row, chunk.stats))
+        for number, row in enumerate(self._rows(texts), self.stats.rows):
+            checked = self._reader.check(row, number)
+            chunk.texts.append(self._reader.clean(checked, chunk.stats))
             chunk.stats.rows += 1
-            chars += len(chunk.texts[-1])
+            chars += self._reader.chars(chunk.texts[-1])
             if chunk.stats.rows >= _CHUNK_TEXTS or chars >= _CHUNK_CHARS:
                 yield chunk
                 chunk, chars = _Chunk([], EncodeStats()), 0
         if chunk.texts:
             yield chunk
 
-    def _checked(self, text: object, row: int) -> str:
-        """The text of a row.
-
-        Raises:
-            InputError: A blank query.
-            InputTypeError: No text.
-        """
-        if not isinstance(text, str):
-            if hasattr(text, "as_py"):  # a row of an Arrow column
-                return self._checked(text.as_py(), row)
-            raise InputTypeError(
-                f"row {row}: expected a string, found {type(text).__name__}"
-                + (f" ({text!r})" if isinstance(text, float) or text is None else "")
-                + "; every row must be a text"
-            )
-        if not self._blank_allowed and is_blank(text):
-            raise InputError(f"row {row}: the query is blank; give it some words")
-        return text
-
-    def _clean(self, row_text: object, row: int, stats: EncodeStats) -> str:
-        text = self._checked(row_text, row)
-        if is_blank(text):
-            stats.blank.append(stats.rows)
-            return self._prompt
-        if has_surrogates(text):
-            stats.repaired.append(stats.rows)
-            text = repair_surrogates(text)
-        return self._prompt + text
+    def _rows(self, given: object) -> Iterator[object]:
+        return rows_of(given, self._reader.expected)
 
     def _tokenize(self, chunk: _Chunk) -> _TokenizedChunk:
         places: dict[str, int] = {}

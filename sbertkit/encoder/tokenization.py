@@ -139,6 +139,25 @@ class Tokenizer:
             InputError: The tokenizer has no token for a text.
         """
         room = None if max_tokens is None else max_tokens - len(self.special)
+        special = self.special
+        before, after = np.array(special.before, np.int32), np.array(special.after, np.int32)
+        if len(special) == 0:  # an empty text still has a token
+            filler = np.array([self._filler_id()], np.int32)
+            return [
+                tokens if tokens.ids.size else tokens._replace(ids=filler)
+                for tokens in self.tokenize_bare(texts, room)
+            ]
+        return [
+            tokens._replace(ids=np.concatenate((before, tokens.ids, after)))
+            for tokens in self.tokenize_bare(texts, room)
+        ]
+
+    def tokenize_bare(self, texts: Sequence[str], room: int | None) -> list[Tokens]:
+        """Token ids of each text without the special tokens, at most `room` of them.
+
+        Raises:
+            InputError: The tokenizer has no token for a text.
+        """
         result: list[Tokens] = []
         with library_errors("the model's tokenizer fails on a text"):
             for chunk in text_chunks(texts):
@@ -221,14 +240,10 @@ class Tokenizer:
         return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
     def _tokens(self, ids: Sequence[int], count: int, room: int | None) -> Tokens:
-        special = self.special
         if room is not None and len(ids) > room:
             ids = ids[len(ids) - room :] if self.truncation_side == "left" else ids[:room]
-        whole = np.array([*special.before, *ids, *special.after], dtype=np.int32)
-        if whole.size == 0:  # an empty text for a tokenizer without special tokens
-            whole = np.array([self._filler_id()], dtype=np.int32)
         unknown = 0 if self.unknown_id is None else ids.count(self.unknown_id)
-        return Tokens(whole, count - len(ids), unknown=unknown)
+        return Tokens(np.array(ids, dtype=np.int32), count - len(ids), unknown=unknown)
 
     def _find_unknown_id(self) -> int | None:
         """The token for what the vocabulary lacks; ``None`` for one that lacks nothing."""
