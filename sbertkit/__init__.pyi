@@ -49,6 +49,11 @@ from .evaluation import (
     read_suite as read_suite,
     run_suite as run_suite,
 )
+from .reranking import (
+    Ranked as Ranked,
+    Reranker as Reranker,
+    Scored as Scored,
+)
 from .retrieval import (
     BuildOptions as BuildOptions,
     Changes as Changes,

@@ -80,7 +80,10 @@ class BatchCollator:
             input_ids[place, start : start + len(ids)] = ids
             attention_mask[place, start : start + len(ids)] = 1
             if token_type_ids is not None:
-                token_type_ids[place, start : start + len(ids)] = self._types_of(len(ids))
+                types = tokens[row].types
+                token_type_ids[place, start : start + len(ids)] = (
+                    self._types_of(len(ids)) if types is None else types
+                )
         return Batch(rows, input_ids, attention_mask, token_type_ids)
 
     def _types_of(self, count: int) -> list[int]:

@@ -14,7 +14,7 @@ from sbertkit.encoder.exports.exported import ExportedRuntime
 from sbertkit.encoder.exports.known import ModelSource, open_known
 from sbertkit.encoder.model_files import files_sha256
 from sbertkit.encoder.options import LoadOptions
-from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.resolve import resolve_options
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.errors import InputError
 
@@ -117,7 +117,7 @@ def load_runtime(
     source = None
     # Code that comes with a model may read files that nobody hashes.
     if _export_serves(options) and not trust_remote_code:
-        source = _source(resolve_model(options.model, options.revision))
+        source = _source(resolve_options(options))
     load = partial(_load_with_torch, options, source, trust_remote_code=trust_remote_code)
     exported = None if source is None else open_known(options, source)
     return load() if exported is None else CachedRuntime(exported, load)

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sbertkit.encoder.backends.streams import run_streams
 from sbertkit.encoder.batching import Int64
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeReport, EncodeStats
-from sbertkit.encoder.rows import RowReader, TextRows, length_of, rows_of
+from sbertkit.encoder.rows import PairRows, Row, RowReader, TextRows, length_of, rows_of
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.tokenization import Tokens
 from sbertkit.errors import InputError
@@ -75,6 +75,8 @@ class EncodingRun:
         self._spec = spec
         self._choose_backend = choose_backend
         self._reader: RowReader = TextRows(spec.prompts, kind)
+        if spec.scores_pairs:
+            self._reader = PairRows(spec.prompts)
         self._batch_tokens = batch_tokens
         self.stats = EncodeStats()
         self.chunk_stats = EncodeStats()
@@ -83,7 +85,7 @@ class EncodingRun:
 
     def vectors(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Row],
         *,
         total: int | None = None,
         progress: bool = False,
@@ -92,7 +94,7 @@ class EncodingRun:
         """Vectors of the texts in order, one chunk (n, dim) at a time; drawn once per run.
 
         Args:
-            texts: The texts, read no further than one chunk ahead of the one that is encoded.
+            texts: The texts or pairs, read no further than one chunk ahead of the one encoded.
             total: How many there are, for the progress; by default `len(texts)` where it has one.
             progress: Show progress on standard error.
             warn: Log at the end, once, what would otherwise pass unseen.
@@ -104,7 +106,7 @@ class EncodingRun:
         if total is None:
             total = length_of(texts)
         self._tokens_before = self.stats.tokens
-        with track("encoding", total, done=self.stats.rows, shown=progress) as advance:
+        with track(self._reader.doing, total, done=self.stats.rows, shown=progress) as advance:
             for chunk, following in _one_ahead(self._chunks(texts), self._tokenize):
                 known = self.stats.rows + chunk.stats.rows
                 if following is not None:
@@ -122,13 +124,12 @@ class EncodingRun:
         """What happened to the texts whose vectors have been drawn."""
         return self.stats.report(self._seconds, self.stats.tokens - self._tokens_before)
 
-    def _chunks(self, texts: Iterable[str]) -> Iterator[_Chunk]:
+    def _chunks(self, texts: Iterable[Row]) -> Iterator[_Chunk]:
         """Checked texts, a bounded number at a time."""
         chunk = _Chunk([], EncodeStats())
         chars = 0
         for number, row in enumerate(self._rows(texts), self.stats.rows):
-            checked = self._reader.check(row, number)
-            chunk.texts.append(self._reader.clean(checked, chunk.stats))
+            chunk.texts.append(self._clean(row, number, chunk.stats))
             chunk.stats.rows += 1
             chars += self._reader.chars(chunk.texts[-1])
             if chunk.stats.rows >= _CHUNK_TEXTS or chars >= _CHUNK_CHARS:
@@ -139,6 +140,9 @@ class EncodingRun:
 
     def _rows(self, given: object) -> Iterator[object]:
         return rows_of(given, self._reader.expected)
+
+    def _clean(self, row: object, number: int, stats: EncodeStats) -> Any:
+        return self._reader.clean(self._reader.check(row, number), stats)
 
     def _tokenize(self, chunk: _Chunk) -> _TokenizedChunk:
         places: dict[str, int] = {}

@@ -11,7 +11,7 @@ from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.long_attention import DECLARED_GLOBAL, GLOBAL_MODELS
 from sbertkit.encoder.model_files import MODULES_FILE, Module
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.encoder.postprocessors import POSTPROCESSORS, build_postprocessor
+from sbertkit.encoder.postprocessors import POSTPROCESSORS, SCORES, build_postprocessor
 from sbertkit.encoder.prompts import Declared
 from sbertkit.encoder.weights import tensor_shapes
 from sbertkit.errors import InputError
@@ -29,6 +29,8 @@ _TRANSFORMER_CONFIGS = (
 )
 _POOLING_FLAGS = {kind.st_flag: kind.st_name for kind in POOLINGS.values()}
 _DEFAULT_LAYER_START = 4
+_CLASSIFICATION = "sequence-classification"
+_TASKS = ("feature-extraction", _CLASSIFICATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class ModelFolder:
         layers: Hidden states whose average is pooled; empty for the output alone.
         postprocessors: Post-processing in order.
         max_tokens: The declared limit, if any.
+        has_head: Whether the transformer is a classifier of sequences.
+        scores: Whether the model gives scores of pairs in place of vectors of texts.
         lower_case: Whether texts are lower-cased before tokenizing.
         global_attention: Whether the first token has global attention in a model where that is for
             its user to say: in a plain encoder it has, else it has where that is declared, as
@@ -76,6 +80,8 @@ class ModelFolder:
     layers: tuple[int, ...] = ()
     postprocessors: list[nn.Module] = field(default_factory=list)
     max_tokens: int | None = None
+    has_head: bool = False
+    scores: bool = False
     lower_case: bool = False
     global_attention: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
@@ -125,6 +131,7 @@ def _read_module(model: ModelFolder, folder: Path, module: Module, position: int
     known = module.type.startswith("sentence_transformers.") and (
         (name == "Transformer") == (position == 0)
     )
+    known = known and (not model.has_head or name == "Dropout")
     place = folder
     if module.path:
         with library_errors(f"{folder}: module {position} points to no folder in it"):
@@ -140,6 +147,7 @@ def _read_module(model: ModelFolder, folder: Path, module: Module, position: int
     elif known and name in POSTPROCESSORS and model.pooling_mode is not None:
         config_file = place / "config.json"
         config = read_object(config_file) if config_file.is_file() else {}
+        model.scores = config.get("module_output_name") == SCORES
         weights = _read_weights(place, name)
         model.postprocessors.append(build_postprocessor(name, config, weights, config_file))
     else:
@@ -161,7 +169,9 @@ def _read_transformer(model: ModelFolder, place: Path) -> None:
     if DECLARED_GLOBAL.items() <= content.items():
         model_type = read_object(place / "config.json").get("model_type")
         model.global_attention = model_type in GLOBAL_MODELS
-    if config.transformer_task != "feature-extraction" and not model.global_attention:
+    model.has_head = config.transformer_task == _CLASSIFICATION and not model.global_attention
+    model.scores = model.has_head
+    if config.transformer_task not in _TASKS and not model.global_attention:
         raise InputError(f"{path}: task {config.transformer_task!r} is not supported")
     model.max_tokens = config.max_seq_length or None
     model.lower_case = bool(config.do_lower_case)

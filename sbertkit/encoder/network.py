@@ -26,7 +26,7 @@ class Network(nn.Module):
 
     Args:
         transformer: The encoder.
-        pooling: From token vectors to a text's vector.
+        pooling: From token vectors to a text's vector, or the head that gives a pair's score.
         postprocessors: What follows, in order (see `sbertkit.encoder.postprocessors`).
     """
 
@@ -37,7 +37,7 @@ class Network(nn.Module):
         self.transformer = transformer.model
         self.pooling = pooling
         self.postprocessors = nn.ModuleList(postprocessors)
-        self.dim = transformer.hidden_size
+        self.dim = pooling.dim_of(transformer)
         for module in postprocessors:
             self.dim = module.out_dim(self.dim)  # type: ignore[operator]  # a PostProcessor
 
@@ -51,11 +51,9 @@ class Network(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> Tensor:
         """Text vectors (B, dim) from token ids (B, T), a 0/1 mask (B, T) and token types."""
-        layered = bool(self.pooling.layers)
         inputs = input_ids, attention_mask, token_type_ids
-        output = token_states(self.transformer, inputs, all_layers=layered)
-        layers = output.hidden_states if layered else None
-        vectors = self.pooling(output.last_hidden_state, layers, attention_mask)
+        output = token_states(self.transformer, inputs, all_layers=bool(self.pooling.layers))
+        vectors = self.pooling.of_output(output, attention_mask)
         for module in self.postprocessors:
             vectors = module(vectors)  # (B, dim)
         return vectors

@@ -1,7 +1,7 @@
 """What a caller asks of an encoder."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sbertkit.encoder.backends import BACKEND_CHOICES, BACKENDS, PRECISIONS
 from sbertkit.encoder.pooling import check_pooling
@@ -11,7 +11,12 @@ from sbertkit.errors import InputError, InputTypeError
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The arguments of `Encoder.load`, kept so that an index can load its encoder again."""
+    """The arguments of `Encoder.load`, kept so that an index can load its encoder again.
+
+    Attributes:
+        task: ``embed`` for an encoder of texts; ``rerank`` for one that scores pairs of them, of
+            which pooling, normalize, dim and prompts are as the model declares.
+    """
 
     model: str
     pooling: str | None = None
@@ -23,6 +28,7 @@ class LoadOptions:
     precision: str = "fp32"
     device: str = "auto"
     revision: str | None = None
+    task: Literal["embed", "rerank"] = "embed"
 
     def __post_init__(self) -> None:
         for name, value, choices in (
@@ -48,7 +54,7 @@ class LoadOptions:
     def declared(self) -> dict[str, Any]:
         """What decides the vectors, as JSON can hold it; device and backend are left out."""
         content = asdict(self)
-        for key in ("backend", "device", "precision"):
+        for key in ("backend", "device", "precision", "task"):
             del content[key]
         content["prompts"] = None if self.prompts is None else self.prompts._asdict()
         return content

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbertkit.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from sbertkit.encoder.transformer import Transformer
 
 Reduce = Callable[["Tensor", "Tensor"], "Tensor"]
 """Takes token vectors (B, T, dim) and a 0/1 attention mask (B, T); gives (B, dim).
@@ -136,6 +138,19 @@ class Pooling:
         if POOLINGS[name].first_and_last:
             return cls(name, tuple(sorted({1, layer_count})))
         return pooling
+
+    @property
+    def needs_end_token(self) -> bool:
+        """See `PoolingKind`."""
+        return POOLINGS[self.name].needs_end_token
+
+    def dim_of(self, transformer: "Transformer") -> int:
+        """The size of what it gives."""
+        return transformer.hidden_size
+
+    def of_output(self, output: Any, mask: "Tensor") -> "Tensor":
+        """Text vectors (B, dim) from all that a transformers model gives, and its mask (B, T)."""
+        return self(output.last_hidden_state, output.hidden_states if self.layers else None, mask)
 
     def __call__(
         self, output: "Tensor", hidden_states: "Sequence[Tensor] | None", mask: "Tensor"

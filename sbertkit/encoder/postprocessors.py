@@ -5,7 +5,7 @@ A further one (whitening, centering and their like) is a `Dense` with Identity o
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -22,6 +22,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Sigmoid": nn.Sigmoid,
     "SiLU": nn.SiLU,
 }
+
+
+_EMBEDDING = "sentence_embedding"
+SCORES = "scores"
+"""What a module of a cross-encoder gives in place of vectors."""
 
 
 class PostProcessor(Protocol):
@@ -239,8 +244,12 @@ def build_postprocessor(
     Raises:
         InputError: The settings or weights do not fit.
     """
-    for port in asdict(as_record(config, _Ports, where)).values():
-        if port not in ("sentence_embedding", None):
+    ports = as_record(config, _Ports, where)
+    for port, known in (
+        (ports.module_input_name, (_EMBEDDING,)),
+        (ports.module_output_name, (_EMBEDDING, SCORES)),
+    ):
+        if port is not None and port not in known:
             raise InputError(
                 f"{where}: a module that works on {port[:100]!r} is not supported; expected "
                 "'sentence_embedding'"

@@ -31,12 +31,14 @@ class Declared:
         default_prompt_name: Which of them goes before a text that none is named for.
         similarity_fn_name: How vectors are compared.
         truncate_dim: The size that vectors are truncated to.
+        activation_fn: What a cross-encoder applies to its scores, by its class in torch.
     """
 
     prompts: dict[str, str | None] | None = None
     default_prompt_name: str | None = None
     similarity_fn_name: str | None = None
     truncate_dim: Positive | None = None
+    activation_fn: str | None = None
 
 
 class _KnownPrompts(NamedTuple):

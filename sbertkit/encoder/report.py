@@ -25,9 +25,10 @@ def unknown_warning(unknown: int, tokens: int, spec: EncoderSpec) -> str | None:
     """
     if unknown <= _UNKNOWN_SHARE * tokens:
         return None
+    result = "scores" if spec.scores_pairs else "vectors"
     return (
         f"{unknown / tokens:.0%} of the tokens are unknown to the tokenizer of "
-        f"{spec.name} ({len(spec.tokenizer):,} tokens), so that the vectors mean little; "
+        f"{spec.name} ({len(spec.tokenizer):,} tokens), so that the {result} mean little; "
         f"for other languages use a multilingual model, such as {_MULTILINGUAL}"
     )
 
@@ -82,29 +83,34 @@ class EncodeReport:
             logger: Where to.
             spec: The encoder's.
         """
+        rows = "pairs" if spec.scores_pairs else "texts"
         unknown = unknown_warning(self.unknown_tokens, self.text_tokens, spec)
         if unknown is not None:
             logger.warning("%s", unknown)
         if self.truncated:
             logger.warning(
-                "%d of %d texts were truncated to %d tokens (%s%d tokens lost)",
+                "%d of %d %s were truncated to %d tokens (%s%d tokens lost)",
                 len(self.truncated),
                 self.rows,
+                rows,
                 spec.max_tokens,
                 "" if self.tokens_lost_exact else "about ",
                 self.tokens_lost,
             )
         if self.blank:
             logger.warning(
-                "%d blank among %d texts: given the vector of the empty text",
+                "%d blank among %d %s: given the %s of the empty text",
                 len(self.blank),
                 self.rows,
+                rows,
+                "score" if spec.scores_pairs else "vector",
             )
         if self.repaired:
             logger.warning(
-                "%d of %d texts had unpaired surrogates, which became U+FFFD",
+                "%d of %d %s had unpaired surrogates, which became U+FFFD",
                 len(self.repaired),
                 self.rows,
+                rows,
             )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sbertkit.arguments import did_you_mean
 from sbertkit.encoder.file_hashes import file_sha256
+from sbertkit.encoder.options import LoadOptions
 from sbertkit.errors import InputError
 from sbertkit.hub import HubError, snapshot
 
@@ -19,14 +20,23 @@ _BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 """SHA-256 of the published model.safetensors of sentence-transformers/all-MiniLM-L6-v2."""
 
 _ORGANIZATION = "sentence-transformers"
+_ORGANIZATIONS = {"embed": _ORGANIZATION, "rerank": "cross-encoder"}
+"""Where the hub has the models whose names come without an organization."""
 _BUNDLED_NAMES = (BUNDLED_NAME, f"{_ORGANIZATION}/{BUNDLED_NAME}")
 _HUB_NAME = re.compile(r"(?!\.)[\w.-]+(/[\w.-]+)?")
 _WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py"]
 _UNWANTED_FILES = ["onnx/*", "openvino/*", "*.onnx", "*/onnx/*"]
 
 
-def resolve_model(name: str, revision: str | None = None) -> Path:
+def resolve_model(
+    name: str, revision: str | None = None, *, organization: str = _ORGANIZATION
+) -> Path:
     """The folder of a model given by a folder's path or a hub name.
+
+    Args:
+        name: The path or name.
+        revision: Branch, tag or commit on the hub.
+        organization: Whose model a name without one is.
 
     Raises:
         InputError: There is no such model.
@@ -48,7 +58,17 @@ def resolve_model(name: str, revision: str | None = None) -> Path:
         bundled = _bundled_folder()
         if bundled is not None:
             return bundled
-    return _from_hub(name, revision)
+    return _from_hub(name, revision, organization)
+
+
+def resolve_options(options: LoadOptions) -> Path:
+    """The folder of the model that is asked for.
+
+    Raises:
+        InputError: There is no such model.
+    """
+    organization = _ORGANIZATIONS[options.task]
+    return resolve_model(options.model, options.revision, organization=organization)
 
 
 def _check_model_folder(folder: Path, name: str) -> None:
@@ -83,9 +103,9 @@ def _bundled_folder() -> Path | None:
     return folder
 
 
-def _from_hub(name: str, revision: str | None) -> Path:
+def _from_hub(name: str, revision: str | None, organization: str) -> Path:
     """The snapshot in the local hub cache, else from the hub itself."""
-    candidates = [name] if "/" in name else [f"{_ORGANIZATION}/{name}", name]
+    candidates = [name] if "/" in name else [f"{organization}/{name}", name]
     reason = "no such model is on the hub"
     partial = None
     for local in (True, False):

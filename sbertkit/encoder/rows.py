@@ -9,6 +9,9 @@ from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.report import EncodeStats
 from sbertkit.errors import InputError, InputTypeError
 
+Row = str | tuple[str, str]
+"""A text, or a query and a document."""
+
 
 def length_of(rows: object) -> int | None:
     """How many rows there are, where that is known before they are drawn."""
@@ -44,6 +47,8 @@ class RowReader(Protocol):
 
     expected: str
     """What rows should be, for messages."""
+    doing: str
+    """What is done with them, for the progress."""
 
     def check(self, row: object, number: int) -> Any:
         """The row, if the model can read it."""
@@ -67,6 +72,7 @@ class TextRows:
     """
 
     expected = "strings"
+    doing = "encoding"
 
     def __init__(self, prompts: Prompts, kind: Kind) -> None:
         if kind not in Prompts._fields:
@@ -106,3 +112,44 @@ class TextRows:
     def chars(self, row: str) -> int:
         """Its length."""
         return len(row)
+
+
+class PairRows:
+    """Pairs of a query and a document, with the query's prompt before it.
+
+    Args:
+        prompts: The model's.
+    """
+
+    expected = "pairs (query, document)"
+    doing = "scoring"
+
+    def __init__(self, prompts: Prompts) -> None:
+        self._queries = TextRows(prompts, "query")
+        self._documents = TextRows(prompts, "document")
+
+    def check(self, row: object, number: int) -> tuple[str, str]:
+        """The pair of a row.
+
+        Raises:
+            InputError: A blank query.
+            InputTypeError: No pair of texts.
+        """
+        if not isinstance(row, tuple | list) or len(row) != 2:
+            found = f"{len(row)} of them" if isinstance(row, tuple | list) else type(row).__name__
+            raise InputTypeError(
+                f"row {number}: expected a pair of two strings, a query and a document, found "
+                f"{found}"
+            )
+        return self._queries.check(row[0], number), self._documents.check(row[1], number)
+
+    def clean(self, row: tuple[str, str], stats: EncodeStats) -> tuple[str, str]:
+        """The pair with its prompts; a blank document is empty."""
+        repaired = len(stats.repaired)
+        query, document = self._queries.clean(row[0], stats), self._documents.clean(row[1], stats)
+        del stats.repaired[repaired + 1 :]  # of a row, once
+        return query, document
+
+    def chars(self, row: tuple[str, str]) -> int:
+        """Its length."""
+        return len(row[0]) + len(row[1])

@@ -17,6 +17,7 @@ from sbertkit.encoder.long_texts import (
     tokenize_growing,
     tokenize_windows,
 )
+from sbertkit.encoder.pair_tokens import PairTemplate, Probed, kept, probe_template, truncated
 from sbertkit.errors import InputError
 
 _TEXTS_PER_CALL = 512
@@ -36,12 +37,14 @@ class Tokens(NamedTuple):
         exact: Whether `truncated` was counted; for a text of more than 500,000 characters it is
             estimated.
         unknown: How many of `ids` stand for what the vocabulary lacks.
+        types: Token types of a pair, (T,); ``None`` for a text, where they are the tokenizer's.
     """
 
     ids: npt.NDArray[np.int32]
     truncated: int
     exact: bool = True
     unknown: int = 0
+    types: npt.NDArray[np.int8] | None = None
 
 
 class TokenPlaces(NamedTuple):
@@ -106,17 +109,19 @@ class Tokenizer:
         tokenizer: The tokenizer of the transformers library; its truncation and padding settings
             (some tokenizer.json files have their own) are switched off.
         append_end: Append the end token where the tokenizer adds none (pooling ``eos``).
+        pairs: Whether it is for pairs of texts, whose special tokens `special` then has.
 
     Raises:
         InputError: `append_end` for a tokenizer that has no end token or cannot be changed.
     """
 
-    def __init__(self, tokenizer: Any, *, append_end: bool = False) -> None:
+    def __init__(self, tokenizer: Any, *, append_end: bool = False, pairs: bool = False) -> None:
         self.hf = tokenizer
         self._fast: Any = getattr(tokenizer, "backend_tokenizer", None)
         if self._fast is not None:
             self._fast.no_truncation()
             self._fast.no_padding()
+        self.pair_template = self._probe_pair() if pairs else None
         self.special = self._probe_special_tokens()
         if append_end and not self._ends_with_end_token():
             self._append_end_token()
@@ -151,6 +156,24 @@ class Tokenizer:
             tokens._replace(ids=np.concatenate((before, tokens.ids, after)))
             for tokens in self.tokenize_bare(texts, room)
         ]
+
+    def tokenize_pairs(
+        self, pairs: Sequence[tuple[str, str]], max_tokens: int | None
+    ) -> list[Tokens]:
+        """Token ids of each pair, at most `max_tokens` of them with the special tokens.
+
+        Each distinct text is tokenized once. The longer text of a pair is truncated first.
+
+        Raises:
+            InputError: The tokenizer has no token for a text, or is not for pairs.
+        """
+        template = self.pair_template
+        if template is None:
+            raise InputError("the tokenizer was loaded for single texts, not for pairs")
+        room = None if max_tokens is None else max_tokens - len(template)
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        known = dict(zip(texts, self.tokenize_bare(texts, room), strict=True))
+        return [self._joined(template, known[one], known[two], room) for one, two in pairs]
 
     def tokenize_bare(self, texts: Sequence[str], room: int | None) -> list[Tokens]:
         """Token ids of each text without the special tokens, at most `room` of them.
@@ -245,6 +268,25 @@ class Tokenizer:
         unknown = 0 if self.unknown_id is None else ids.count(self.unknown_id)
         return Tokens(np.array(ids, dtype=np.int32), count - len(ids), unknown=unknown)
 
+    def _joined(
+        self, template: PairTemplate, first: Tokens, second: Tokens, room: int | None
+    ) -> Tokens:
+        """The tokens of a pair, from those of its texts."""
+        counts = [len(one.ids) + one.truncated for one in (first, second)]
+        sizes = kept(counts[0], counts[1], room)
+        parts = [
+            truncated(one.ids, size, self.truncation_side)
+            for one, size in zip((first, second), sizes, strict=True)
+        ]
+        ids, types = template.join(*parts)
+        if ids.size == 0:  # two empty texts for a tokenizer without special tokens
+            ids, types = np.array([self._filler_id()], np.int32), np.zeros(1, np.int8)
+        unknown = first.unknown + second.unknown
+        if unknown and sum(sizes) < len(first.ids) + len(second.ids):
+            unknown = sum(int((part == self.unknown_id).sum()) for part in parts)
+        exact = first.exact and second.exact
+        return Tokens(ids, sum(counts) - sum(sizes), exact, unknown, types)
+
     def _find_unknown_id(self) -> int | None:
         """The token for what the vocabulary lacks; ``None`` for one that lacks nothing."""
         if self._fast is None:
@@ -261,8 +303,20 @@ class Tokenizer:
                 return int(token)
         return 0
 
+    def _probe_pair(self) -> PairTemplate:
+        return probe_template(
+            self._encode_probe(special=False),
+            self._encode_probe("a", special=True),
+            type(self.hf).__name__,
+        )
+
     def _probe_special_tokens(self) -> SpecialTokens:
-        bare = self._encode_probe(special=False)[0]
+        if (pair := self.pair_template) is not None:
+            before, _, between, second, after = pair.types
+            return SpecialTokens(
+                pair.before, (*pair.between, *pair.after), before, second, (*between, *after)
+            )
+        bare = list(self._encode_probe(special=False).ids)
         whole, types = self._encode_probe(special=True)
         for start in range(len(whole) - len(bare) + 1):
             end = start + len(bare)
@@ -279,13 +333,14 @@ class Tokenizer:
             "before and after the text: not supported"
         )
 
-    def _encode_probe(self, *, special: bool) -> tuple[list[int], list[int]]:
+    def _encode_probe(self, second: str | None = None, *, special: bool) -> Probed:
+        """The tokens of a short text, or of a pair with a second one."""
         if self._fast is not None:
-            encoding = self._fast.encode("a", add_special_tokens=special)
-            return encoding.ids, encoding.type_ids
-        encoded = self.hf("a", add_special_tokens=special)
+            encoding = self._fast.encode("a", second, add_special_tokens=special)
+            return Probed(encoding.ids, encoding.type_ids)
+        encoded = self.hf("a", second, add_special_tokens=special)
         ids = encoded["input_ids"]
-        return ids, encoded.get("token_type_ids", [0] * len(ids))
+        return Probed(ids, encoded.get("token_type_ids", [0] * len(ids)))
 
     def _ends_with_end_token(self) -> bool:
         ends = {self.hf.eos_token_id, self.hf.sep_token_id, self.hf.cls_token_id} - {None}

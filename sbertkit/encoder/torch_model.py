@@ -13,14 +13,23 @@ from torch import nn
 
 from sbertkit.encoder.backends.torch import TorchBackend, batch_tensors
 from sbertkit.encoder.batching import BatchCollator
+from sbertkit.encoder.cross_encoder import (
+    check_scores,
+    check_task,
+    declared_activation,
+    declared_prompts,
+    head_of,
+    not_a_cross_encoder,
+    takes_head,
+)
 from sbertkit.encoder.fingerprint import fingerprint
-from sbertkit.encoder.layout import read_model_folder
+from sbertkit.encoder.layout import ModelFolder, read_model_folder
 from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.network import Network, without_hooks
 from sbertkit.encoder.options import LoadOptions
-from sbertkit.encoder.pooling import POOLINGS, Pooling
-from sbertkit.encoder.prompts import Prompts, prompts_of_model
-from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.pooling import Pooling
+from sbertkit.encoder.prompts import Prompts, Warn, prompts_of_model
+from sbertkit.encoder.resolve import resolve_options
 from sbertkit.encoder.settings import (
     check_limit,
     check_similarity,
@@ -108,6 +117,8 @@ class TorchModel:
             "max_tokens": spec.max_tokens,
             "cut_left": spec.tokenizer.truncation_side == "left",
         }
+        if spec.scores_pairs:
+            settings |= {"task": spec.options.task, "activation": spec.activation}
         return fingerprint(self.used_parameters, spec.tokenizer.canonical_json(), settings)
 
     def set_max_tokens(self, limit: int) -> None:
@@ -148,11 +159,13 @@ class TorchModel:
 
     def _find_used_parameters(self) -> dict[str, torch.Tensor]:
         # Long enough for what only longer texts use, such as the global bias of LongT5.
-        tokens = self.spec.tokenize(["a " * 64])
+        tokens = self.spec.tokenize(self.spec.rows_of(["a " * 64]))
         batch = self.spec.collator.collate(tokens, np.array([0]))
         device = next(self.network.parameters()).device
         parameters = self.network.used_parameters(*batch_tensors(batch, device))
         missing = {f"transformer.{name}" for name in self.transformer.missing} & parameters.keys()
+        if missing and self.spec.scores_pairs:
+            raise not_a_cross_encoder(self.spec.options.model, f"no weights for {min(missing)}")
         if missing:
             raise InputError(
                 f"the weights in {self.spec.options.model} lack {len(missing)} tensors that the "
@@ -178,7 +191,7 @@ def load_torch_model(
         trust_remote_code: Run Python code that comes with the model.
     """
     if folder is None:
-        folder = resolve_model(options.model, options.revision)
+        folder = resolve_options(options)
     with library_errors(f"the model in {folder} cannot be loaded"):
         return _read_model(options, folder, device, trust_remote_code=trust_remote_code)
 
@@ -193,35 +206,58 @@ def _read_model(
         logger.warning("%s %s", options.model, message)
 
     declared = read_model_folder(folder)
+    check_task(options, declared)
     transformer = load_transformer(
         declared.transformer,
         warn,
+        with_head=takes_head(options, declared),
         global_attention=declared.global_attention,
         trust_remote_code=trust_remote_code,
     )
     if declared.lower_case:
         lower_casing(transformer.tokenizer)
-    pooling = choose_pooling(options, declared, transformer, warn)
-    postprocessors = choose_postprocessors(options, declared, transformer.hidden_size)
-    network = Network(transformer, pooling, postprocessors)
+    network = _network_of(options, declared, transformer, warn)
     prompts = options.prompts
-    if prompts is None:
+    if options.task == "rerank":
+        prompts = declared_prompts(options.model, declared.declared)
+    elif prompts is None:
         prompts = prompts_of_model(options.model, declared.declared, warn)
     spec = _spec_of(transformer, network, options, prompts)
     limit = choose_limit(options, declared, transformer, spec.tokenizer, warn)
     spec = replace(spec, max_tokens=limit)
+    if options.task == "rerank":
+        activation = declared_activation(declared.declared, transformer.model.config, warn)
+        spec = replace(spec, activation=activation)
     model = TorchModel(transformer, network, spec, device=device, settings=declared.settings)
-    check_similarity(options, declared.declared, warn, normalizes=spec.normalizes)
+    if options.task == "embed":
+        check_similarity(options, declared.declared, warn, normalizes=spec.normalizes)
     model.warnings = tuple(warnings)
     return model
+
+
+def _network_of(
+    options: LoadOptions, declared: ModelFolder, transformer: Transformer, warn: Warn
+) -> Network:
+    """The network that is asked for, of a model's parts."""
+    if takes_head(options, declared):
+        return Network(transformer, head_of(options, transformer), ())
+    pooling = choose_pooling(options, declared, transformer, warn)
+    postprocessors = choose_postprocessors(options, declared, transformer.hidden_size)
+    network = Network(transformer, pooling, postprocessors)
+    if options.task == "rerank":
+        check_scores(options, network)
+    return network
 
 
 def _spec_of(
     transformer: Transformer, network: Network, options: LoadOptions, prompts: Prompts
 ) -> EncoderSpec:
     """The spec of a network, still without a token limit."""
-    pooling = network.pooling.name
-    tokenizer = Tokenizer(transformer.tokenizer, append_end=POOLINGS[pooling].needs_end_token)
+    pooling = network.pooling
+    pairs = options.task == "rerank"
+    tokenizer = Tokenizer(
+        transformer.tokenizer, append_end=pooling.needs_end_token and not pairs, pairs=pairs
+    )
     return EncoderSpec(
         options=options,
         name=options.model,
@@ -235,7 +271,7 @@ def _spec_of(
         ),
         prompts=prompts,
         max_tokens=None,
-        pooling=pooling,
+        pooling=pooling.name,
         normalizes=network.normalizes,
         dim=network.dim,
     )

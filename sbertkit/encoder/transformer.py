@@ -34,6 +34,8 @@ _ENCODER_CLASSES = {
 }
 """Model types whose text encoder is not what AutoModel gives."""
 
+_CLASSIFIER = "AutoModelForSequenceClassification"
+
 _MAX_VALUES = {"layer": 1_000, "label": 100_000}
 """Limits of whole numbers in config.json by a part of their name: the library makes lists of that
 length, and runs one layer as often, whatever the weights are."""
@@ -76,6 +78,11 @@ class Transformer:
         return int(config.d_model if size is None else size)
 
     @property
+    def label_count(self) -> int:
+        """Scores that the head of a model with one gives."""
+        return int(self.model.config.num_labels)
+
+    @property
     def takes_token_types(self) -> bool:
         """Whether the model has an argument for token types."""
         return "token_type_ids" in inspect.signature(self.model.forward).parameters
@@ -116,13 +123,19 @@ class Transformer:
 
 
 def load_transformer(
-    folder: Path, warn: Warn, *, global_attention: bool = True, trust_remote_code: bool = False
+    folder: Path,
+    warn: Warn,
+    *,
+    with_head: bool = False,
+    global_attention: bool = True,
+    trust_remote_code: bool = False,
 ) -> Transformer:
     """The encoder and tokenizer of a Hugging Face folder, from safetensors alone.
 
     Args:
         folder: The folder.
         warn: Called with what the user should know of the model.
+        with_head: Whether the model is a classifier of sequences, whose head is wanted, too.
         global_attention: Whether the first token attends to all others, and they to it, in a model
             where that is for its user to say (see `attend_globally`).
         trust_remote_code: Run Python code that comes with the model.
@@ -139,7 +152,7 @@ def load_transformer(
             folder, trust_remote_code=trust_remote_code, local_files_only=True
         )
         with built_within(sizes, folder):
-            model, info = _model_class(config).from_pretrained(
+            model, info = _model_class(config, with_head=with_head).from_pretrained(
                 folder,
                 dtype=torch.float32,
                 use_safetensors=True,
@@ -217,8 +230,9 @@ def _check_config(content: Mapping[str, Any], path: Path) -> None:
             _check_config(value, path)
 
 
-def _model_class(config: Any) -> Any:
-    return getattr(transformers, _ENCODER_CLASSES.get(config.model_type, "AutoModel"))
+def _model_class(config: Any, *, with_head: bool) -> Any:
+    name = _CLASSIFIER if with_head else _ENCODER_CLASSES.get(config.model_type, "AutoModel")
+    return getattr(transformers, name)
 
 
 def _check_tokenizer(tokenizer: Any, folder: Path) -> None:

@@ -108,7 +108,20 @@ def batch_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, T
 
 
 def _lowered(network: nn.Module, precision: str) -> nn.Module:
-    """A copy whose encoder computes in 16 bits; what follows it stays in float32."""
+    """A copy whose encoder computes in 16 bits; what follows it stays in float32.
+
+    So does the head of a classifier, whose scores would be equal too often in 16 bits.
+    """
     lowered = copy.deepcopy(network)
-    lowered.transformer.to(_DTYPES[precision])  # a Network's
+    transformer = lowered.get_submodule("transformer")  # a Network's
+    transformer.to(_DTYPES[precision])
+    base = getattr(transformer, "base_model_prefix", "")
+    if hasattr(transformer, base):  # it is a model on top of an encoder
+        for name, part in transformer.named_children():
+            if name != base:
+                part.float().register_forward_pre_hook(_in_float32)
     return lowered
+
+
+def _in_float32(_module: nn.Module, inputs: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(one.float() if isinstance(one, Tensor) else one for one in inputs)

@@ -115,7 +115,8 @@ def load_exported_runtime(
     manifest = read_manifest(folder, hashed=hashed)
     _check_asked(options, manifest)
     with _consistent(folder):
-        tokenizer = Tokenizer(_read_tokenizer(folder, manifest))
+        pairs = manifest.task == "rerank"
+        tokenizer = Tokenizer(_read_tokenizer(folder, manifest), pairs=pairs)
         if manifest.max_tokens is not None and manifest.max_tokens <= len(tokenizer.special):
             raise InputError(f"max_tokens {manifest.max_tokens} leaves no room for text")
         spec = EncoderSpec(
@@ -133,6 +134,7 @@ def load_exported_runtime(
             pooling=manifest.pooling,
             normalizes=manifest.normalizes,
             dim=manifest.dim,
+            activation=manifest.activation,
         )
         runtime = ExportedRuntime(manifest, folder, spec)
         found = probe_vectors(spec, runtime.backend(2), OPENING_PROBES)
@@ -176,7 +178,8 @@ def _consistent(folder: Path) -> Iterator[None]:
 
 def _check_asked(options: LoadOptions, manifest: ExportManifest) -> None:
     """Refuses options that ask for another encoder than the one that was exported."""
-    asked = {
+    asked: dict[str, tuple[object, tuple[object, ...]]] = {
+        "task": (options.task, (manifest.task,)),
         "pooling": (options.pooling, (None, manifest.pooling)),
         "normalize": (options.normalize, (None, manifest.normalizes)),
         "max_tokens": (options.max_tokens, (None, manifest.max_tokens)),

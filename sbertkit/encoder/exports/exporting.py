@@ -86,7 +86,8 @@ def write_export(
     with tempfile.TemporaryDirectory() as scratch:
         exact = path if precision == "fp32" else Path(scratch) / MODEL_FILE
         network = _on_cpu(model.network)
-        trace_model(network, spec.collator, spec.tokenize(TRACED_PROBES), exact)
+        traced = spec.tokenize(spec.rows_of(TRACED_PROBES))
+        trace_model(network, spec.collator, traced, exact, output=spec.output)
         expected = probe_vectors(spec, TorchBackend(network, torch.device("cpu")))
         found = probe_vectors(spec, OnnxBackend(exact, "fp32"))
         check_equal(expected, found, "fp32", name)
@@ -108,10 +109,12 @@ def write_export(
             prompts=spec.prompts._asdict(),
             padding_side=spec.collator.side,
             pad_id=spec.collator.pad_id,
-            fallback_token_id=int(spec.tokenizer.tokenize([""], None)[0].ids[0]),
+            fallback_token_id=int(spec.tokenize(spec.rows_of([""]))[0].ids[0]),
             uses_token_types=spec.collator.uses_token_types,
             truncation_side=spec.tokenizer.truncation_side,
             min_cosine=min_cosine(expected, found),
+            task=spec.options.task,
+            activation=spec.activation,
             versions={library: version(library) for library in _LIBRARIES},
             files={file: sha256_file(folder / file) for file in (MODEL_FILE, TOKENIZER_FILE)},
         ),
@@ -120,7 +123,7 @@ def write_export(
 
 def _batches(spec: EncoderSpec, texts: Sequence[str]) -> Iterator[Batch]:
     """Texts as the model reads them, few at a time."""
-    tokens = spec.tokenize([spec.prompts.document + text for text in texts])
+    tokens = spec.tokenize(spec.cleaned(texts))
     for rows in spec.collator.plan([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
         yield spec.collator.collate(tokens, rows)
 

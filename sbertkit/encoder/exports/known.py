@@ -158,6 +158,8 @@ def _place(options: LoadOptions, source: ModelSource, precision: str) -> Path | 
     folder = cache_folder("models")
     declared = options.declared()
     del declared["revision"]  # the files are looked at
+    if options.task != "embed":
+        declared["task"] = options.task
     declared["model"] = last_part(options.model)
     name = f"{cache_key(source.sha256, declared, precision)}.json"
     return None if folder is None else folder / name

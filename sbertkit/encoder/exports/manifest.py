@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from sbertkit.encoder.activations import ACTIVATIONS, DEFAULT_ACTIVATION
 from sbertkit.encoder.backends import EXPORT_PRECISIONS
+from sbertkit.encoder.head import HEAD
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.encoder.prompts import Prompts
 from sbertkit.errors import InputError, NewerFormat
@@ -68,6 +70,8 @@ class ExportManifest:
         min_cosine: To torch in float32, the lowest over probe texts.
         versions: Of the libraries that made it.
         files: SHA-256 of the other files by name.
+        task: ``embed``, or ``rerank`` for a model that scores pairs.
+        activation: What such a model declares to be applied to its scores.
     """
 
     fingerprint: Digest
@@ -86,16 +90,21 @@ class ExportManifest:
     min_cosine: _Cosine
     versions: Mapping[str, str]
     files: Mapping[str, Digest]
+    task: Literal["embed", "rerank"] = "embed"
+    activation: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, possible in (
-            ("pooling", {self.pooling}, POOLINGS),
+            ("pooling", {self.pooling}, (*POOLINGS, HEAD) if self.task == "rerank" else POOLINGS),
+            ("activation", {self.activation or DEFAULT_ACTIVATION}, ACTIVATIONS),
             ("precision", {self.precision}, EXPORT_PRECISIONS),
             ("prompts", set(self.prompts), Prompts._fields),
         ):
             if not value <= set(possible):
                 found = ", ".join(sorted(value))
                 raise ValueError(f"{name}: expected {' or '.join(possible)}, found {found!r}")
+        if self.task == "rerank" and self.dim != 1:
+            raise ValueError(f"dim: expected 1 for scores, found {self.dim}")
         if set(self.files) != set(_MAX_BYTES):
             raise ValueError(f"expected the SHA-256 of {' and '.join(_MAX_BYTES)} in files")
 
@@ -109,7 +118,10 @@ def is_export_folder(folder: Path) -> bool:
 
 def write_manifest(folder: Path, manifest: ExportManifest) -> None:
     """Writes the manifest, with a hash of itself."""
-    (folder / MANIFEST_FILE).write_bytes(seal({"format": _FORMAT, **asdict(manifest)}))
+    content = asdict(manifest)
+    if manifest.task == "embed":  # as before there were others
+        del content["task"], content["activation"]
+    (folder / MANIFEST_FILE).write_bytes(seal({"format": _FORMAT, **content}))
 
 
 def read_manifest(folder: Path, *, hashed: bool = False) -> ExportManifest:

@@ -56,13 +56,21 @@ MIN_COSINE = {"fp32": 0.999, "bf16": 0.999, "int8": 0.9}
 
 
 def probe_vectors(spec: EncoderSpec, backend: Backend, texts: Sequence[str] = PROBES) -> Vectors:
-    """Vectors (n, dim) of texts as an encoder's documents, by a backend of our choice."""
+    """Vectors (n, dim) of texts as an encoder's documents, by a backend of our choice.
+
+    Of a model that scores pairs: the scores (n, 1) of each text with the one that follows.
+    """
     run = EncodingRun(spec, lambda _: backend)
-    return np.concatenate(list(run.vectors(texts, warn=False)))
+    return np.concatenate(list(run.vectors(spec.rows_of(texts), warn=False)))
 
 
 def min_cosine(expected: Vectors, found: Vectors) -> float:
-    """The lowest cosine of two vectors of the same text; both (n, dim)."""
+    """The lowest cosine of two vectors of the same text; both (n, dim).
+
+    Scores (n, 1), which have no direction, are compared as one vector.
+    """
+    if expected.shape[1] == 1:
+        expected, found = expected.T, found.T
     return float(np.einsum("ij,ij->i", unit_rows(expected), unit_rows(found)).min())
 
 

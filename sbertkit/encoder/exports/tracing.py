@@ -25,7 +25,12 @@ _MAX_BYTES = 2**31 - 2**20
 
 
 def trace_model(
-    network: Network, collator: BatchCollator, tokens: Sequence[Tokens], path: Path
+    network: Network,
+    collator: BatchCollator,
+    tokens: Sequence[Tokens],
+    path: Path,
+    *,
+    output: str = "sentence_embedding",
 ) -> None:
     """Writes a network as an ONNX model in float32.
 
@@ -34,6 +39,7 @@ def trace_model(
         collator: Of the encoder.
         tokens: Of texts of different lengths, to trace with.
         path: The file to write.
+        output: Name of what it gives.
 
     Raises:
         InputError: The network cannot be traced, or is too large for one file.
@@ -57,8 +63,8 @@ def trace_model(
                 tuple(torch.from_numpy(array) for array in given.values()),
                 written,  # type: ignore[arg-type]  # not in its types, but taken without dynamo
                 input_names=list(given),
-                output_names=["sentence_embedding"],
-                dynamic_axes={**axes, "sentence_embedding": {0: "texts"}},
+                output_names=[output],
+                dynamic_axes={**axes, output: {0: "texts"}},
                 opset_version=_OPSET,
                 dynamo=False,
             )
