@@ -64,6 +64,7 @@ from .retrieval import (
     Problem as Problem,
     Repair as Repair,
     SearchIndex as SearchIndex,
+    Stage as Stage,
 )
 from .training.classifier import (
     ClassifiedPair as ClassifiedPair,

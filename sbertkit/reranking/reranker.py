@@ -171,6 +171,14 @@ class Reranker:
         scores = np.concatenate([np.empty(0, np.float32), *chunks])
         return Scored(self.activated(scores) if activated else scores, run.report())
 
+    def start_run(self) -> EncodingRun:
+        """A run over more pairs than fit in memory.
+
+        Its `vectors(pairs)` are the scores before the activation, one chunk (n, 1) at a time; its
+        `report()` says what happened to the pairs.
+        """
+        return EncodingRun(self.spec, self._runtime.backend)
+
     def activated(self, scores: Vectors) -> Vectors:
         """Scores after what the model declares to be applied to them."""
         return ACTIVATIONS[self.activation](scores)

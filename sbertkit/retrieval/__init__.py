@@ -7,7 +7,7 @@ from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
 from sbertkit.retrieval.inspection import index_fields, index_info, verify_index
 from sbertkit.retrieval.repair import repair_index
-from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Passage, Problem, Repair
+from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Passage, Problem, Repair, Stage
 from sbertkit.retrieval.search_index import SearchIndex
 from sbertkit.retrieval.upgrade import upgrade_index
 
@@ -21,6 +21,7 @@ __all__ = [
     "Problem",
     "Repair",
     "SearchIndex",
+    "Stage",
     "change_documents",
     "compact_index",
     "default_index_path",

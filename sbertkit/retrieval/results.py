@@ -19,6 +19,18 @@ class Passage(NamedTuple):
     end: int
 
 
+class Stage(NamedTuple):
+    """What one stage of a search found for a hit.
+
+    Attributes:
+        score: Its score there.
+        rank: Its rank there, from 1.
+    """
+
+    score: float
+    rank: int
+
+
 class _Found(NamedTuple):
     id: str
     score: float
@@ -31,16 +43,19 @@ class Hit(_Found):
 
     Attributes:
         id: The document's id.
-        score: The exact cosine of the query and the passage, -1 to 1.
+        score: The exact cosine of the query and the passage, -1 to 1; of a re-ranked search, the
+            re-ranker's score before its activation.
         text: The stored text of the document.
         metadata: The document's metadata.
         passage: The passage of the document that is nearest to the query; the whole text where it
             has one vector.
         plan: How it was searched for, if the search was asked to explain; else ``None``.
+        stages: What each stage of such a search found: ``dense``, ``rerank``; else empty.
     """
 
     passage: Passage
     plan: str | None
+    stages: Mapping[str, Stage]
 
     def __new__(
         cls,
@@ -54,6 +69,7 @@ class Hit(_Found):
         hit = super().__new__(cls, id, score, text, metadata)
         hit.passage = passage or Passage(text, 0, len(text))
         hit.plan = None
+        hit.stages = {}
         return hit
 
     @classmethod
@@ -61,9 +77,9 @@ class Hit(_Found):
         return cls(*iterable)
 
     def _replace(self, **fields: Any) -> Self:
-        passage = fields.pop("passage", self.passage)
+        beside = {name: fields.pop(name, getattr(self, name)) for name in self.__annotations__}
         hit = super()._replace(**fields)
-        hit.passage = passage
+        vars(hit).update(beside)
         return hit
 
     def __eq__(self, other: object) -> bool:

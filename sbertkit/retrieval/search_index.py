@@ -28,6 +28,13 @@ from sbertkit.retrieval.manifest import read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.repair import repair_index
+from sbertkit.retrieval.rerank import (
+    RERANK_DEPTH,
+    LoadedReranker,
+    Rerank,
+    Reranking,
+    note_stage,
+)
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.tune import tune_index
 from sbertkit.retrieval.tuning_queries import QueryTexts
@@ -63,6 +70,7 @@ class SearchIndex:
         self.encoder = encoder
         self._current = CurrentView(path, view)
         self._queries = QueryEncoder(encoder)
+        self._reranker = LoadedReranker()
 
     def __reduce__(self) -> tuple[object, ...]:
         """A copy in another process opens the folder again, with the same encoder."""
@@ -190,6 +198,8 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
+        rerank: Rerank | None = None,
+        rerank_depth: int = RERANK_DEPTH,
         explain: bool = False,
     ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
@@ -203,7 +213,12 @@ class SearchIndex:
             hits: ``passages`` for the best passages, several of which may be of one document.
             filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
                 `sbertkit.retrieval.filters.parser`.
-            explain: Say in `Hit.plan` of each hit how it was searched for.
+            rerank: A `Reranker`, or the name of its model, that orders the first candidates again
+                and gives hits their scores. Of a long document that was divided it reads the best
+                passage, else the text, as far as its limit goes.
+            rerank_depth: How many candidates it orders; `k` where that is more.
+            explain: Say in `Hit.plan` of each hit how it was searched for, and in `Hit.stages` its
+                score and rank before the re-ranker and after.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
@@ -216,7 +231,14 @@ class SearchIndex:
                 "several by search_batch"
             )
         return self.search_batch(
-            [query], k, exact=exact, hits=hits, filter=filter, explain=explain
+            [query],
+            k,
+            exact=exact,
+            hits=hits,
+            filter=filter,
+            rerank=rerank,
+            rerank_depth=rerank_depth,
+            explain=explain,
         )[0]
 
     def search_batch(
@@ -227,16 +249,32 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
+        rerank: Rerank | None = None,
+        rerank_depth: int = RERANK_DEPTH,
         explain: bool = False,
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
         wanted = Wanted(whole_number("k", k), exact, hits == "passages", explain)
+        reranking = None
+        if rerank is not None:
+            reranking = Reranking(self._reranker.of(rerank), rerank_depth)
         with self._current.used() as view:
-            view = view.matching(filter)
-            vectors = query_vectors(queries, self._queries)
-            return view.search(vectors, wanted) if len(vectors) else []
+            search = partial(self._found, view.matching(filter))
+            if reranking is not None:
+                return reranking.search(search, queries, wanted)
+            return search(queries, wanted)
+
+    def _found(
+        self, view: View, queries: Sequence[Query] | Vectors, wanted: Wanted
+    ) -> list[list[Hit]]:
+        """The hits of each query, not re-ranked."""
+        vectors = query_vectors(queries, self._queries)
+        found = view.search(vectors, wanted) if len(vectors) else []
+        if wanted.explain:
+            note_stage(found, "dense")
+        return found
 
     def get(self, document_id: str | int) -> Document:
         """The document of an id.

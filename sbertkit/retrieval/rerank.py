@@ -1,0 +1,165 @@
+"""Re-ranking: the last stage of a search, over what the stages before have found."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sbertkit.arguments import path_text, whole_number
+from sbertkit.arrays import Vectors
+from sbertkit.data import is_blank
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.reranking import Reranker
+from sbertkit.retrieval.results import Hit, Stage
+from sbertkit.retrieval.view import Wanted
+
+if TYPE_CHECKING:
+    from sbertkit.encoder.encoding import EncodingRun
+
+RERANK_DEPTH = 100
+"""Candidates that are re-ranked."""
+_QUERIES_PER_CHUNK = 64
+"""Whose candidates are searched for at once."""
+
+Rerank = Reranker | str | os.PathLike[str]
+"""A re-ranker, or the model to load one from."""
+
+Search = Callable[[Sequence[str], Wanted], list[list[Hit]]]
+"""Gives the hits of each of some queries."""
+
+
+class LoadedReranker:
+    """The re-ranker that was loaded last, so that a name is loaded once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Reranker] | None = None
+
+    def of(self, given: Rerank) -> Reranker:
+        """The re-ranker of a name, or the one given.
+
+        Raises:
+            InputError: The model cannot re-rank.
+            InputTypeError: Neither a re-ranker nor a name.
+        """
+        if isinstance(given, Reranker):
+            return given
+        if not isinstance(given, str | os.PathLike):
+            raise InputTypeError(
+                f"rerank must be a Reranker or the name of its model, found {type(given).__name__}"
+            )
+        name, last = path_text(given), self._last
+        if last is None or last[0] != name:
+            self._last = last = (name, Reranker.load(name))
+        return last[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """How what was found is ordered again.
+
+    Attributes:
+        reranker: What scores it.
+        depth: How many of the first candidates it scores, or as many as hits are wanted.
+    """
+
+    reranker: Reranker
+    depth: int = RERANK_DEPTH
+
+    def __post_init__(self) -> None:
+        whole_number("rerank_depth", self.depth)
+
+    def search(self, search: Search, queries: Iterable[object], wanted: Wanted) -> list[list[Hit]]:
+        """The hits of each query, re-ranked.
+
+        Args:
+            search: The stages before; called with some of the queries at a time.
+            queries: The queries.
+            wanted: What is wanted in the end.
+
+        Raises:
+            InputTypeError: A query is no text.
+        """
+        texts = _texts(queries)
+        deeper = wanted._replace(k=max(self.depth, wanted.k))
+
+        def candidates() -> Iterator[tuple[str, list[Hit]]]:
+            for start in range(0, len(texts), _QUERIES_PER_CHUNK):
+                chunk = texts[start : start + _QUERIES_PER_CHUNK]
+                yield from zip(chunk, search(chunk, deeper), strict=True)
+
+        found = []
+        for hits in rerank_hits(candidates(), self.reranker.start_run()):
+            if wanted.explain:
+                note_stage([hits], "rerank")
+            found.append(hits[: wanted.k])
+        return found
+
+
+def _texts(queries: Iterable[object]) -> list[str]:
+    """The queries, all of which are texts.
+
+    Raises:
+        InputError: One is blank.
+        InputTypeError: One is a vector, or they are no list.
+    """
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise InputTypeError(
+            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
+        )
+    texts = []
+    for number, query in enumerate(queries, 1):
+        if not isinstance(query, str):
+            raise InputTypeError(
+                f"query {number} is no text, which a re-ranker reads; search for texts, or leave "
+                "rerank out"
+            )
+        if is_blank(query):
+            raise InputError(f"query {number} is blank; give it some words")
+        texts.append(query)
+    return texts
+
+
+def note_stage(found: Iterable[Sequence[Hit]], name: str) -> None:
+    """Notes the score and rank of each hit under the name of the stage that gave them."""
+    for hits in found:
+        for rank, hit in enumerate(hits, 1):
+            hit.stages = {**hit.stages, name: Stage(hit.score, rank)}
+
+
+def rerank_hits(
+    candidates: Iterable[tuple[str, list[Hit]]], run: "EncodingRun"
+) -> Iterator[list[Hit]]:
+    """The candidates of each query by their score by a re-ranker; equal ones in the order given.
+
+    It reads the passage of each hit: of a long document that was divided the best one, else the
+    text.
+
+    Args:
+        candidates: Queries with their candidates, drawn a bounded number ahead.
+        run: A re-ranker's, see `Reranker.start_run`.
+    """
+    waiting: deque[list[Hit]] = deque()
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for query, hits in candidates:
+            waiting.append(hits)
+            for hit in hits:
+                yield query, hit.passage.text
+
+    scores = np.empty(0, np.float32)
+    for chunk in run.vectors(pairs()):
+        scores = np.concatenate([scores, chunk[:, 0]])
+        while waiting and len(waiting[0]) <= len(scores):
+            hits = waiting.popleft()
+            yield _ordered(hits, scores[: len(hits)])
+            scores = scores[len(hits) :]
+    for hits in waiting:  # of queries for which nothing was found
+        yield hits
+
+
+def _ordered(hits: Sequence[Hit], scores: Vectors) -> list[Hit]:
+    order = np.argsort(-scores, kind="stable")
+    return [hits[place]._replace(score=float(scores[place])) for place in order.tolist()]
