@@ -2,7 +2,7 @@
 
 from sbertkit.data.retrieval.collections import Collection, read_collection
 from sbertkit.data.retrieval.judgements import Qrels, checked_qrels, read_qrels
-from sbertkit.data.retrieval.queries import read_queries
+from sbertkit.data.retrieval.queries import numbered_queries, read_queries, read_query_source
 from sbertkit.data.retrieval.runs import (
     Run,
     check_run_ids,
@@ -19,9 +19,11 @@ __all__ = [
     "check_run_ids",
     "checked_qrels",
     "checked_run",
+    "numbered_queries",
     "read_collection",
     "read_qrels",
     "read_queries",
+    "read_query_source",
     "read_run",
     "run_lines",
     "write_run",

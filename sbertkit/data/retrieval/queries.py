@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
-from sbertkit.data.streams import source_name
+from sbertkit.data.streams import STDIN, is_folder, source_name
 from sbertkit.data.tables import Columns, Row, has_suffix, table_of
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, MissingFile
+from sbertkit.progress import say
 
+_BEIR_FILES = ("queries.jsonl", "queries.jsonl.gz")
 _COLUMNS = Columns(
     {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
     needed=("text", "id"),
@@ -54,6 +57,41 @@ def read_queries(path: str | os.PathLike[str]) -> dict[str, str]:
     bad.refuse()
     if not queries:
         raise InputError(f"{bad.name}: expected queries, found none")
+    return queries
+
+
+def read_query_source(path: str | os.PathLike[str]) -> dict[int | str, str]:
+    """The queries of a BEIR folder, of a table as `read_queries` takes it, or of lines of text.
+
+    Returns:
+        Texts by id; of a ``.txt`` file or standard input (``-``) by line number from 1, blank lines
+        left out and reported.
+
+    Raises:
+        InputError: Bad lines, a duplicate id, or no query.
+        MissingFile: There is no such file, or none of queries in the folder.
+    """
+    source = path_text(path)
+    if is_folder(source):
+        files = [file for file in (Path(source) / name for name in _BEIR_FILES) if file.is_file()]
+        if not files:
+            raise MissingFile(f"{source}: no queries.jsonl in this folder; name a file of queries")
+        source = str(files[0])
+    if source != STDIN and not has_suffix(source, (".txt",)):
+        return dict(read_queries(source).items())
+    queries = numbered_queries((line.text for line in read_lines(source)), source_name(source))
+    if not queries:
+        raise InputError(f"{source_name(source)}: expected queries, found none")
+    return queries
+
+
+def numbered_queries(texts: Iterable[str], name: str) -> dict[int | str, str]:
+    """Texts by their number from 1; blank ones are left out, and reported as of `name`."""
+    numbered = dict[int | str, str](enumerate(texts, 1))
+    queries = {number: text for number, text in numbered.items() if not is_blank(text)}
+    blank = len(numbered) - len(queries)
+    if blank:
+        say(f"{name}: {blank:,} blank {'query' if blank == 1 else 'queries'} left out")
     return queries
 
 
