@@ -5,7 +5,6 @@ Files: ``vectors.npy`` (float32 unit rows, memory-mapped), those of the kind, an
 """
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -18,9 +17,10 @@ import numpy.typing as npt
 from sbertkit.arrays import Vectors
 from sbertkit.data.vector_files import NpyWriter
 from sbertkit.errors import DamagedIndex, InputError
-from sbertkit.files import open_regular, read_regular
+from sbertkit.files import read_regular
 from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.kinds.table import KINDS
+from sbertkit.index.npy_files import map_opened
 from sbertkit.index.opened_file import OpenedFile
 from sbertkit.schema import as_record, read_record
 from sbertkit.storage import storage_errors
@@ -30,8 +30,6 @@ Rows = npt.NDArray[np.int64]
 
 VECTORS_FILE = "vectors.npy"
 BUILD_FILE = "build.json"
-
-_NPY_MAGIC = b"\x93NUMPY\x01\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +62,16 @@ def unit_chunk(vectors: Vectors, first: int = 0) -> Vectors:
     Raises:
         InputError: A row is zero or not finite, so that it has no direction.
     """
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    # Squares and quotients in float64, without a copy of the rows in it.
+    norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64))[:, None]
     usable = np.isfinite(norms) & (norms > 0)
     if not usable.all():
         raise InputError(
             f"document {first + int(np.argmin(usable)) + 1} of the index has a zero or infinite "
             "vector, which has no direction; the model does not suit it"
         )
-    unit: Vectors = (vectors / norms).astype(np.float32)
+    unit: Vectors = np.empty(vectors.shape, np.float32)
+    np.divide(vectors, norms, out=unit, dtype=np.float64, casting="same_kind")
     return unit
 
 
@@ -186,20 +186,11 @@ class VectorSegment:
 
 
 def map_vectors(folder: Path, rows: int, dim: int) -> tuple[Vectors, OpenedFile]:
-    """The stored vectors of a folder, memory-mapped, and their file.
-
-    Only the length of the header is read, since the hash of a large file may be unchecked.
+    """The stored vectors (rows, dim) of a folder, memory-mapped, and their file.
 
     Raises:
         DamagedIndex: The file does not have this number of vectors of this size.
     """
-    path = folder / VECTORS_FILE
-    with open_regular(path) as file:
-        status = os.fstat(file.fileno())
-        start = status.st_size - rows * dim * 4
-        begin = file.read(len(_NPY_MAGIC) + 2)
-        length = len(begin) + int.from_bytes(begin[len(_NPY_MAGIC) :], "little")
-        if rows < 1 or not begin.startswith(_NPY_MAGIC) or start != length:
-            raise DamagedIndex(f"{path} does not hold {rows} vectors of size {dim}")
-        vectors = np.memmap(file, dtype="<f4", mode="r", offset=start, shape=(rows, dim))
-    return vectors, OpenedFile(path, status)
+    vectors: Vectors
+    vectors, file = map_opened(folder / VECTORS_FILE, np.float32, (rows, dim))
+    return vectors, file

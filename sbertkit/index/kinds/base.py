@@ -106,7 +106,10 @@ class IndexKind:
 
     @classmethod
     def for_count(cls, count: int, clusters: int | None = None) -> Self:
-        """The settings for so many vectors, and clusters if the kind has them."""
+        """The settings for a segment of so many vectors, and clusters if the kind has them.
+
+        Not for a kind that is trained, whose settings are those of the index.
+        """
         del count, clusters
         return cls()
 
@@ -168,6 +171,11 @@ class IndexKind:
         self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
     ) -> list[tuple[Searcher, int]]:
         """What searches consecutive segments of this kind, and how many of them each covers."""
+        del dim, learnt
+        return [(self.searcher(part), 1) for part in parts]
+
+    def searcher(self, part: Part) -> Searcher:
+        """What searches one segment; for a kind whose segments are searched one by one."""
         raise NotImplementedError
 
     def default(self) -> SearchSettings:

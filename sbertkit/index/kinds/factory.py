@@ -1,6 +1,5 @@
 """An index of faiss by its factory string, for those who know faiss."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -84,12 +83,9 @@ class Factory(IndexKind):
             raise DamagedIndex(f"{path} is no index of {rows} vectors of size {dim}")
         return index
 
-    def searchers(
-        self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
-    ) -> list[tuple[Searcher, int]]:
+    def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
-        del dim, learnt
-        return [(_Faiss(part.content), 1) for part in parts]
+        return _Faiss(part.content)
 
     def default(self) -> SearchSettings:
         """See `IndexKind`."""

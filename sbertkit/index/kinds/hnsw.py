@@ -6,7 +6,6 @@ Navigable Small World graphs, 2018.
 
 import math
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -70,12 +69,9 @@ class Hnsw(IndexKind):
         """See `IndexKind`."""
         return read_index(folder / INDEX_FILE, lambda file: _check_file(file, rows, dim))
 
-    def searchers(
-        self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
-    ) -> list[tuple[Searcher, int]]:
+    def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
-        del dim, learnt
-        return [(_Graph(part.content, part.rows), 1) for part in parts]
+        return _Graph(part.content, part.rows)
 
     def default(self) -> SearchSettings:
         """See `IndexKind`."""

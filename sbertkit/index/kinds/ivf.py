@@ -5,7 +5,6 @@ search, 2011.
 """
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from math import isqrt
@@ -79,15 +78,9 @@ class Ivf(IndexKind):
         """See `IndexKind`."""
         return read_index(folder / INDEX_FILE, lambda file: _check_file(file, rows, dim))
 
-    def searchers(
-        self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
-    ) -> list[tuple[Searcher, int]]:
+    def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
-        del dim, learnt
-        return [
-            (ProbedLists(part.content, lambda index=part.content: _lists(index)), 1)  # type: ignore[misc]
-            for part in parts
-        ]
+        return ProbedLists(part.content, lambda: _lists(part.content))
 
     def default(self) -> SearchSettings:
         """See `IndexKind`."""
