@@ -35,9 +35,9 @@ def recall_text(measured: "MeasuredRecall") -> str:
     age = f"{measured.changed:,} vectors changed since" if measured.changed else "nothing changed"
     return (
         f"recall@10 {decimal(measured.recall, 4)} (at least {decimal(measured.bound, 4)} at 95 % "
-        f"confidence) with width {measured.chosen.width} and {measured.chosen.rescored} re-scored, "
-        f"on {measured.queries:,} queries of {measured.source}, at generation "
-        f"{measured.generation}; {age}"
+        f"confidence) with {measured.chosen.width} {measured.width_name} and "
+        f"{measured.chosen.rescored} re-scored, on {measured.queries:,} queries of "
+        f"{measured.source}, at generation {measured.generation}; {age}"
     )
 
 
@@ -55,4 +55,6 @@ def print_tried(measured: "MeasuredRecall") -> None:
         for one in measured.tried
         if one.milliseconds is not None
     ]
-    print_table(("width", "re-scored", "recall@10", "at least", "ms a query", "bytes"), rows)
+    print_table(
+        (measured.width_name, "re-scored", "recall@10", "at least", "ms a query", "bytes"), rows
+    )

@@ -79,6 +79,7 @@ def _measured(manifest: Manifest) -> MeasuredRecall | None:
         generation=entry.generation,
         changed=entry.changed,
         index_bytes=kind.memory(manifest.vectors, manifest.encoder.dim),
+        width_name=kind.width_name or "",
     )
 
 

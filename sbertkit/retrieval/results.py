@@ -156,7 +156,7 @@ class Tried:
     """Settings of a search that were tried, and what was measured with them.
 
     Attributes:
-        width: Clusters that are probed (ivf, ivfpq) or ``ef_search`` (hnsw).
+        width: What `MeasuredRecall.width_name` says.
         rescored: Candidates that are scored again from the stored vectors, for 10 hits.
         recall: Mean recall@10 against exhaustive search.
         bound: Lower bound of that mean at 95 % confidence, the lowest of all groups of queries.
@@ -184,6 +184,7 @@ class MeasuredRecall:
         generation: When it was measured.
         changed: Vectors added or removed since.
         index_bytes: What a search has in memory besides the stored vectors, about.
+        width_name: What the width of settings is: ``probes`` of clusters, or ``ef_search``.
     """
 
     recall: float
@@ -195,6 +196,7 @@ class MeasuredRecall:
     generation: int
     changed: int
     index_bytes: int
+    width_name: str
 
 
 @dataclass(frozen=True, slots=True)
