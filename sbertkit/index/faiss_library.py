@@ -1,6 +1,8 @@
 """The one place where faiss is imported, with a check that a single build of it is installed."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +36,25 @@ def load_faiss() -> Any:
         # Forked processes search with one thread: OpenMP's threads do not survive a fork.
         os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
     return faiss
+
+
+@contextmanager
+def faiss_threads(most: int) -> Iterator[None]:
+    """Lets this thread use at most so many threads of faiss.
+
+    A thread without work of its own costs what it takes to wake it, which is far more than a query
+    while the cores are busy.
+    """
+    faiss = load_faiss()
+    known = faiss.omp_get_max_threads()
+    if most >= known:
+        yield
+        return
+    faiss.omp_set_num_threads(most)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(known)
 
 
 def _installed_builds() -> int:

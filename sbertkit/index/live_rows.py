@@ -38,4 +38,7 @@ class LiveRows:
         """The live rows from `start` to before `end`, numbered from there."""
         if (start, end) == (0, len(self.mask)):
             return self
-        return self._parts.setdefault((start, end), LiveRows(self.mask[start:end]))
+        known = self._parts.get((start, end))
+        if known is None:
+            known = self._parts.setdefault((start, end), LiveRows(self.mask[start:end]))
+        return known

@@ -18,7 +18,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex
 from sbertkit.forks import fork_safe_lock
 from sbertkit.index import gpu
-from sbertkit.index.faiss_library import load_faiss
+from sbertkit.index.faiss_library import faiss_threads, load_faiss
 from sbertkit.index.kinds.base import Candidates, Part, Searcher, SearchSettings
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import Rows, VectorSegment
@@ -175,14 +175,15 @@ class VectorSearch:
                 if not inside.any():
                     continue
                 local, products = np.where(inside, rows - start, -1), np.empty_like(scores)
-            faiss.fvec_inner_products_by_idx(
-                faiss.swig_ptr(products),
-                faiss.swig_ptr(queries),
-                faiss.swig_ptr(segment.stored),
-                faiss.swig_ptr(local),
-                queries.shape[1],
-                *rows.shape,
-            )
+            with faiss_threads(len(queries)):
+                faiss.fvec_inner_products_by_idx(
+                    faiss.swig_ptr(products),
+                    faiss.swig_ptr(queries),
+                    faiss.swig_ptr(segment.stored),
+                    faiss.swig_ptr(local),
+                    queries.shape[1],
+                    *rows.shape,
+                )
             if products is not scores:
                 np.maximum(scores, products, out=scores)
         return scores
