@@ -13,7 +13,7 @@ from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind, SearchSettings
 from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.kinds.ivf import clusters_for
-from sbertkit.index.kinds.ivfpq import FINEST, IvfPq
+from sbertkit.index.kinds.ivfpq import IvfPq, finest
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 from sbertkit.index.tuning import MAX_RESCORED, MIN_QUERIES, MIN_RESCORED, RecallTuner
 from sbertkit.index.vector_search import VectorSearch
@@ -42,7 +42,7 @@ def check_on_sample(kind: IndexKind, recall: float, encoder: Encoder, database: 
     Raises:
         InputError: See above.
     """
-    coarse = isinstance(kind, IvfPq) and kind.numbers_per_code > FINEST
+    coarse = isinstance(kind, IvfPq) and kind.numbers_per_code > finest(encoder.dim)
     if not coarse and not isinstance(kind, Factory):
         return
     with closing(DocumentStore(database)) as documents:
@@ -51,12 +51,12 @@ def check_on_sample(kind: IndexKind, recall: float, encoder: Encoder, database: 
             return
         rows = sorted(Random(0).sample(range(len(documents)), count))  # noqa: S311  # no secret
         texts = [text for _, text in documents.texts_at(rows)]
-    few, half = parts_of(texts)
-    size = min(len(few), len(half))
+    mixed, half = parts_of(texts)
+    size = min(len(mixed), len(half))
     if size < MIN_QUERIES:
         return
     vectors = unit_chunk(encoder.encode(texts))
-    queries = unit_rows(encoder.encode([*few[:size], *half[:size]], kind="query"))
+    queries = unit_rows(encoder.encode([*mixed[:size], *half[:size]], kind="query"))
     with tempfile.TemporaryDirectory() as folder:
         search = _searched(kind, vectors, Path(folder))
         if search is None:

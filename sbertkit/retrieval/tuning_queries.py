@@ -1,8 +1,9 @@
 """Queries to tune an index with: those of a file, or parts of documents.
 
-A document of the index would find itself, and so flatter every kind of index. A part of one is
-another text: a few of its words, which is like a query and hard to find the nearest of, or half of
-it. Each kind of part is a group, and the recall is reached in both.
+A document of the index would find itself, and so flatter every kind of index. Half of one is
+another text, and a few words of each of two are one that is near no document, as many queries are:
+a graph finds the nearest of such a text less easily. Each kind of part is a group, and the recall
+is reached in both.
 """
 
 import os
@@ -11,9 +12,7 @@ from random import Random
 
 import numpy as np
 
-from sbertkit.data.lines import read_lines
-from sbertkit.data.retrieval import read_queries as read_table
-from sbertkit.data.tables import has_suffix
+from sbertkit.data.retrieval import read_query_source
 from sbertkit.data.text import is_blank
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
@@ -23,11 +22,12 @@ from sbertkit.retrieval.vector_index import TuningQueries
 from sbertkit.retrieval.view import View
 
 QueryTexts = str | os.PathLike[str] | Sequence[str]
-"""A file of queries, or their texts."""
+"""A file or BEIR folder of queries, or their texts."""
 
 _PARTS = 500
 """Queries of each group."""
-_FEW_WORDS = (2, 6)
+_FEW_WORDS = (2, 5)
+"""Of each of two documents."""
 _WORD_CHARACTERS = 6
 """Of a text without spaces, so many characters count as a word."""
 _MAX_QUERIES = 5_000
@@ -37,8 +37,7 @@ def read_queries(queries: QueryTexts) -> tuple[str, list[str]]:
     """Name and texts of queries that are given.
 
     Args:
-        queries: A ``.txt`` file with a query a line, a table as `sbertkit.data.read_queries` takes
-            it, or a list of texts.
+        queries: A list of texts, or what `read_query_source` takes.
 
     Raises:
         InputError: Bad lines, or too few queries.
@@ -48,10 +47,7 @@ def read_queries(queries: QueryTexts) -> tuple[str, list[str]]:
     name = "the queries given"
     if isinstance(queries, str | os.PathLike):
         name = os.fspath(queries)
-        if has_suffix(name, (".txt",)):
-            texts = [line.text for line in read_lines(name) if not is_blank(line.text)]
-        else:
-            texts = list(read_table(name).values())
+        texts = list(read_query_source(name).values())
     else:
         texts = list(queries)
         if not all(isinstance(text, str) for text in texts):
@@ -81,7 +77,7 @@ def text_queries(
     """
     groups = 1
     if texts is None:
-        parts = parts_of(_drawn(view, 2 * _PARTS))
+        parts = parts_of(_drawn(view, 3 * _PARTS))
         groups, size = len(parts), min(map(len, parts))
         if size < MIN_QUERIES:
             return None
@@ -92,22 +88,28 @@ def text_queries(
 
 
 def parts_of(texts: Iterable[str]) -> tuple[list[str], list[str]]:
-    """A few words of some texts, and half of others; of each kind different ones."""
+    """A few words of each of two texts, and half of others; of each kind different ones."""
     random = Random(0)  # noqa: S311  # no secret
     few: list[str] = []
     half: list[str] = []
     for text in texts:
-        words, space = text.split(), " "
-        if len(words) < len(text) // (4 * _WORD_CHARACTERS):  # no spaces between words
-            step = _WORD_CHARACTERS
-            words = [text[start : start + step] for start in range(0, len(text), step)]
-            space = ""
+        words, space = _words(text)
         count = random.randint(*_FEW_WORDS)
-        if len(few) < _PARTS and len(words) > count:
+        if len(few) < 2 * _PARTS and len(words) > count:
             few.append(_run(words, count, space, random))
-        elif len(half) < _PARTS and len(words) > 1:
+        if len(half) < _PARTS and len(words) > 1:
             half.append(_run(words, (len(words) + 1) // 2, space, random))
-    return list(dict.fromkeys(few)), list(dict.fromkeys(half))
+    mixed = (f"{first} {second}" for first, second in zip(few[::2], few[1::2], strict=False))
+    return list(dict.fromkeys(mixed)), list(dict.fromkeys(half))
+
+
+def _words(text: str) -> tuple[list[str], str]:
+    """The words of a text, and what joins them; of one without spaces, a few characters each."""
+    words = text.split()
+    if len(words) >= len(text) // (4 * _WORD_CHARACTERS):
+        return words, " "
+    step = _WORD_CHARACTERS
+    return [text[start : start + step] for start in range(0, len(text), step)], ""
 
 
 def _run(words: Sequence[str], count: int, space: str, random: Random) -> str:

@@ -68,12 +68,17 @@ def test_a_recall_that_is_no_number_is_a_wrong_type(recall: Any) -> None:
 
 def test_a_smaller_memory_makes_smaller_codes() -> None:
     sizes = []
-    for memory in (None, 36_000_000, 21_000_000):
+    for memory in (None, 21_000_000):
         kind = wish("auto", memory=memory).choose(300_000, 384)
         assert isinstance(kind, IvfPq)
         assert memory is None or kind.memory(300_000, 384) <= memory
         sizes.append(kind.numbers_per_code)
-    assert sizes == [2, 4, 8]
+    assert sizes == [4, 8]
+
+
+def test_short_vectors_get_finer_codes() -> None:
+    sizes = [IvfPq.choices(1_000, dim, None)[0].numbers_per_code for dim in (64, 256, 384, 1_024)]
+    assert sizes == [2, 2, 4, 4]
 
 
 def test_a_memory_below_the_flat_vectors_makes_a_small_index_ivfpq() -> None:
@@ -149,7 +154,7 @@ def test_more_clusters_than_documents_are_refused_with_a_number_that_works(
 
 @pytest.mark.parametrize("count", [1, 2, 38, 39, 40, 1_000, 123_456, 50_000_000])
 def test_default_clusters_are_never_more_than_the_documents_can_fill(count: int) -> None:
-    for kind in (Ivf.for_count(count), IvfPq.for_count(count)):
+    for kind in (Ivf.for_count(count), IvfPq.choices(count, 384, None)[0]):
         assert 1 <= kind.clusters <= max(1, count // 39)
         assert 1 <= kind.default().width <= kind.clusters
 

@@ -41,8 +41,11 @@ CODES_FILE = "codes.npy"
 CENTROIDS = "centroids"
 CODEBOOK = "codebook"
 
-FINEST = 2
-"""Numbers that 4 bits stand for, at least: such codes find what a search wants."""
+_NUMBERS_PER_CODE = (2, 4, 8)
+_ENOUGH_CODES = 96
+"""Codes per vector with which few of the nearest are missing among a few hundred candidates."""
+_FEWEST_FINE = 4
+"""Numbers that 4 bits stand for without being asked to save memory, at most."""
 
 _BITS = 4
 _CODEWORDS = 2**_BITS
@@ -51,7 +54,7 @@ _BLOCK = 32
 _CODEBOOK_ROWS = 32_768
 _POINTS_PER_CENTROID = 40
 _ROWS_AT_ONCE = 65_536
-_ITERATIONS = 8
+_ITERATIONS = 4
 """Of k-means; more do not make the clusters better for search."""
 
 
@@ -76,12 +79,13 @@ class IvfPq(IndexKind):
     width_name: ClassVar[str | None] = "probes"
     trained: ClassVar[bool] = True
     clusters: Setting
-    numbers_per_code: Setting = FINEST
+    numbers_per_code: Setting
 
     @classmethod
-    def for_count(cls, count: int, clusters: int | None = None) -> Self:
-        """See `IndexKind`."""
-        return cls(clusters_for(count) if clusters is None else clusters)
+    def choices(cls, count: int, dim: int, clusters: int | None) -> list[Self]:
+        """The kind for so many vectors of this size, from the finest codes to the coarsest."""
+        clusters = clusters_for(count) if clusters is None else clusters
+        return [cls(clusters, numbers) for numbers in _NUMBERS_PER_CODE if numbers >= finest(dim)]
 
     def check(self, rows: int) -> None:
         """See `IndexKind`; the clusters are those of the index, not of a segment."""
@@ -167,7 +171,7 @@ class IvfPq(IndexKind):
 
     def default(self) -> SearchSettings:
         """See `IndexKind`."""
-        return SearchSettings(min(self.clusters, max(8, self.clusters // 16)), 50)
+        return SearchSettings(min(self.clusters, max(8, self.clusters // 16)), 120)
 
     def widths(self, rows: int) -> list[int]:
         """See `IndexKind`."""
@@ -261,6 +265,16 @@ class IvfPq(IndexKind):
     def _wide(self, vectors: "Vectors") -> "Vectors":
         """Vectors with zeros up to the padded size."""
         return _wide(vectors, self._padded(vectors.shape[1]))
+
+
+def finest(dim: int) -> int:
+    """Numbers of a vector of this size that 4 bits stand for, if memory does not matter.
+
+    Coarser codes are faster and need more candidates, which cost little; too coarse ones need too
+    many.
+    """
+    fine = (numbers for numbers in _NUMBERS_PER_CODE if numbers <= _FEWEST_FINE)
+    return max((one for one in fine if dim // one >= _ENOUGH_CODES), default=_NUMBERS_PER_CODE[0])
 
 
 class _Padded:

@@ -1,6 +1,7 @@
 """The kinds by name, and which one `auto` stands for."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sbertkit.arguments import whole_number
 from sbertkit.errors import InputError, InputTypeError
@@ -13,9 +14,6 @@ from sbertkit.index.kinds.ivf import POINTS_PER_CLUSTER, Ivf
 from sbertkit.index.kinds.ivfpq import IvfPq
 
 KINDS: dict[str, type[IndexKind]] = {kind.name: kind for kind in (Flat, Hnsw, Ivf, IvfPq, Factory)}
-
-_CODES = (2, 4, 8)
-"""Numbers of a vector that 4 bits stand for: the more, the smaller the index, and the slower."""
 
 EXACT = 1.0
 """The recall that only exhaustive search has for sure."""
@@ -98,7 +96,7 @@ class KindWish:
                 f"{self.clusters} clusters were asked for, but there are only {count} documents; "
                 f"choose at most {count}, for instance {works}"
             )
-        usable = list(self._usable(count))
+        usable = self._usable(count, dim)
         for kind in usable:
             if self.memory is None or kind.memory(count, dim) <= self.memory:
                 return kind
@@ -111,23 +109,17 @@ class KindWish:
             f"{smallest.name} with {decimal(smallest.memory(count, dim))}; allow that"
         )
 
-    def _usable(self, count: int) -> list[IndexKind]:
+    def _usable(self, count: int, dim: int) -> Sequence[IndexKind]:
         """The kinds that were asked for, the best for so many vectors first."""
         if self.factory is not None:
             return [Factory(self.factory)]
-        coded = [
-            replace(IvfPq.for_count(count, self.clusters), numbers_per_code=numbers)
-            for numbers in _CODES
-        ]
-        if self.kind == IvfPq.name:
-            return [*coded]
-        if self.kind != "auto":
+        if self.kind not in ("auto", IvfPq.name):
             return [KINDS[self.kind].for_count(count, self.clusters)]
         if self.recall == EXACT:
             return [Flat()]
-        if self.clusters is not None:
-            return [*coded]
-        return [Flat(), *coded] if count <= AUTO_FLAT_LIMIT else [*coded]
+        coded = IvfPq.choices(count, dim, self.clusters)
+        is_small = self.kind == "auto" and self.clusters is None and count <= AUTO_FLAT_LIMIT
+        return [Flat(), *coded] if is_small else coded
 
 
 _MAX_FACTORY = 200
