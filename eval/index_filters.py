@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from index_vectors import Embedded, add_arguments, prepare
+from index_vectors import Embedded, add_arguments, prepare, recall_per_query
 from recording import Entries, Figures, arguments_of
 
 from sbertkit import BuildOptions, Document, Encoder, SearchIndex
@@ -41,11 +41,12 @@ RANDOM = {
 }
 SOURCES = [
     "sbertkit/index",
-    "sbertkit/retrieval",
+    "sbertkit/retrieval/filters",
+    "sbertkit/retrieval/tuning_queries.py",
+    "sbertkit/retrieval/vector_index.py",
     "eval/index_filters.py",
     "eval/index_vectors.py",
 ]
-_EQUAL = 1e-6
 
 
 def main() -> None:
@@ -110,14 +111,12 @@ def _documents(texts: list[str], topics: list[int]) -> Iterator[Document]:
 
 def measured(index: SearchIndex, groups: Sequence[tuple[str | None, Any]]) -> Figures:
     """Recall, hits and latency of queries, each group with a filter."""
-    shares, hits, seconds, plans = [], [], [], set()
+    shares: list[float] = []
+    hits, seconds, plans = [], [], set()
     for condition, queries in groups:
         found = index.search_batch(queries, 10, filter=condition)
         exact = index.search_batch(queries, 10, filter=condition, exact=True)
-        shares += [
-            sum(hit.score >= best[-1].score - _EQUAL for hit in one) / len(best)
-            for one, best in zip(found, exact, strict=True)
-        ]
+        shares += recall_per_query(found, exact)
         hits += [len(one) for one in found]
         for query in queries[: max(2, TIMED // len(groups))]:
             started = time.perf_counter()

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from index_vectors import Embedded, add_arguments, prepare
+from index_vectors import Embedded, add_arguments, prepare, recall_per_query
 from recording import Entries, Figures, arguments_of
 
 from sbertkit import Encoder, SearchIndex
@@ -32,7 +32,6 @@ ADDITIONS = 1_000
 ADDED = 50
 QUERIES = 300
 SOURCES = ["sbertkit/index", "sbertkit/retrieval", "eval/index_life.py", "eval/index_vectors.py"]
-_EQUAL = 1e-6
 
 
 def main() -> None:
@@ -153,11 +152,7 @@ def recall(index: SearchIndex, queries: Vectors | Sequence[Vectors]) -> float:
     """Mean recall@10 against exhaustive search."""
     found = index.search_batch(queries, 10)
     exact = index.search_batch(queries, 10, exact=True)
-    shares = [
-        sum(hit.score >= best[-1].score - _EQUAL for hit in hits) / len(best)
-        for hits, best in zip(found, exact, strict=True)
-    ]
-    return statistics.fmean(shares)
+    return statistics.fmean(recall_per_query(found, exact))
 
 
 if __name__ == "__main__":

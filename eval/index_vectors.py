@@ -16,20 +16,23 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from recording import arguments_of, data_folder
 
-from sbertkit import Encoder, encode_corpus
+from sbertkit import Encoder, Hit, encode_corpus
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
 LINES = 300_000
 QUERIES = 2_000
 NAMES = ("glosses", "lines", "queries")
+
+EQUAL = 1e-6
+"""Cosines that differ by less are equal: it does not matter which of the rows is found."""
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 _COLLECTIONS = ("scifact", "cranfield", "cisi", "npl", "lisa", "nfcorpus_ecir")
@@ -43,6 +46,14 @@ class Embedded(NamedTuple):
 
     texts: list[str]
     vectors: Vectors
+
+
+def recall_per_query(
+    found: Sequence[Sequence[Hit]], exact: Sequence[Sequence[Hit]]
+) -> Iterator[float]:
+    """The share of the hits of exhaustive search, or of others as near, that each query found."""
+    for hits, best in zip(found, exact, strict=True):
+        yield sum(hit.score >= best[-1].score - EQUAL for hit in hits) / len(best)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -95,7 +95,7 @@ def test_too_few_queries_are_refused_and_nothing_is_written(
     tmp_path: Path, tiny_encoder: Encoder, asked: list[str]
 ) -> None:
     for given in (asked, _file(tmp_path / "q.txt", asked)):
-        with pytest.raises(InputError, match="at least 30 different queries|expected queries, found none"):
+        with pytest.raises(InputError, match=r"at least 30 different|expected queries, found none"):
             SearchIndex.build(
                 [("a", "text")], tiny_encoder, tmp_path / "i", kind="ivf", queries=given
             )
