@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sbertkit.errors import DamagedIndex
 from sbertkit.files import open_regular
-from sbertkit.index.opened_file import OpenedFile
+from sbertkit.opened_file import OpenedFile
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 

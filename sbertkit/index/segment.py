@@ -21,7 +21,7 @@ from sbertkit.files import read_regular
 from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.kinds.table import KINDS
 from sbertkit.index.npy_files import map_opened
-from sbertkit.index.opened_file import OpenedFile
+from sbertkit.opened_file import OpenedFile
 from sbertkit.schema import as_record, read_record
 from sbertkit.storage import storage_errors
 

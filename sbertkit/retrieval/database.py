@@ -10,7 +10,7 @@ from typing import Any
 
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.forks import fork_safe_lock
-from sbertkit.index.opened_file import OpenedFile
+from sbertkit.opened_file import OpenedFile
 
 # Of a file that others may have prepared, only tables and their rows are used.
 _UNTRUSTED = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
