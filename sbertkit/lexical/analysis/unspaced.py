@@ -1,0 +1,34 @@
+"""Scripts without spaces between words: their characters, and every two that are neighbors."""
+
+import re
+import unicodedata
+
+from sbertkit.lexical.analysis.words import Token, Words
+
+
+def characters_of(run: str) -> list[str]:
+    """The characters of a run, each with its combining marks, in compatibility form."""
+    return _CLUSTER.findall(unicodedata.normalize("NFKC", run))
+
+
+def bigram_words(run: str) -> Words:
+    """Characters and bigrams of a run."""
+    characters = characters_of(run)
+    tokens = []
+    for offset, character in enumerate(characters):
+        tokens.append(Token(character, offset))
+        if offset + 1 < len(characters):
+            tokens.append(Token(character + characters[offset + 1], offset))
+    return Words(tuple(tokens), len(characters))
+
+
+_BLOCKS = (
+    *(range(0x0E00, 0x1100), range(0x1780, 0x17E0), range(0x1A20, 0x1A60), range(0xAA60, 0xAAE0)),
+    *(range(0x3099, 0x309B), range(0x302A, 0x3030)),
+)
+_MARKS = "".join(
+    character
+    for character in map(chr, (code for block in _BLOCKS for code in block))
+    if unicodedata.category(character).startswith("M")
+)
+_CLUSTER = re.compile(f".[{_MARKS}]*", re.DOTALL)

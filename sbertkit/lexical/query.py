@@ -1,0 +1,78 @@
+"""Queries: plain words, "phrases" that a document must have, and what is left out by -.
+
+A query is data. Nothing in it is an operator but quotation marks around a phrase and a minus sign
+that stands before a word or a phrase, after white space or at the beginning.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sbertkit.lexical.analysis.words import Token
+from sbertkit.lexical.analyzer import Analyzer
+
+_PART = re.compile(
+    r'(?<![^\W_])(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"|(?<!\S)-(?P<word>[^\s"-]\S*)'
+)
+"""A phrase in quotation marks, which no word precedes; or a word that is left out."""
+
+Phrase = tuple[Token, ...]
+"""Terms, and their places in relation to the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A query, read.
+
+    Attributes:
+        terms: The terms that score, and how often the query has each.
+        phrases: What a document must have.
+        excluded: What it must not have.
+    """
+
+    terms: dict[str, int]
+    phrases: tuple[Phrase, ...] = ()
+    excluded: tuple[Phrase, ...] = ()
+
+
+def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
+    """The terms of a query and its conditions; any text is one."""
+    plain: list[str] = []
+    phrases: list[Phrase] = []
+    excluded: list[Phrase] = []
+    end = 0
+    for found in _PART.finditer(text):
+        plain.append(text[end : found.start()])
+        end = found.end()
+        inner = found["phrase"] if found["word"] is None else found["word"]
+        phrase = _phrase(inner, analyzer)
+        if found["minus"] or found["word"] is not None:
+            excluded += [phrase] if phrase else []
+        elif phrase:
+            plain.append(inner)
+            phrases.append(phrase)
+    plain.append(text[end:])
+    return LexicalQuery(_terms(plain, analyzer), tuple(phrases), tuple(excluded))
+
+
+def _terms(texts: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
+    """The terms that score; those of stop words only if there are no others."""
+    runs = [run for text in texts for run in analyzer.runs(text)]
+    others = [run for run in runs if not analyzer.is_stop_word(run)]
+    return dict(
+        Counter(token.term for run in others or runs for token in analyzer.words(run).tokens)
+    )
+
+
+def _phrase(text: str, analyzer: Analyzer) -> Phrase:
+    """The terms of a text that are there wherever it stands, with their places in it."""
+    tokens: list[Token] = []
+    start = 0
+    for run in analyzer.runs(text):
+        words = analyzer.words(run)
+        tokens += [
+            token._replace(offset=start + token.offset) for token in words.tokens if token.sure
+        ]
+        start += words.width
+    return tuple(tokens)
