@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, as the model declares."
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens a text may have.")
+@click.option("--reranker", is_flag=True, help="MODEL is a cross-encoder, for search --rerank.")
 @dim_option
 @click.option(
     "--pairs", metavar="FILE", help="Sentence pairs with scores; tells what the export loses."
@@ -57,6 +58,7 @@ def export(
     precision: str,
     pooling: str | None,
     max_tokens: int | None,
+    reranker: bool,
     dim: int | None,
     pairs: str | None,
     calibrate: str | None,
@@ -74,10 +76,15 @@ def export(
       sbertkit export all-MiniLM-L6-v2
       sbertkit export all-MiniLM-L6-v2 -o models/exported
       sbertkit export all-MiniLM-L6-v2 -o models/int8 --precision int8 --calibrate corpus.txt
+      sbertkit export cross-encoder/ms-marco-MiniLM-L6-v2 --reranker --precision int8 -o models/ce
     """
     from sbertkit.data.sts import read_sts
     from sbertkit.encoder import Encoder
 
+    if reranker:
+        idle = {"pooling": pooling, "dim": dim, "pairs": pairs, "calibrate": calibrate}
+        _export_reranker(model, output, precision, max_tokens, idle, trust=trust_remote_code)
+        return
     options: dict[str, Any] = {"pooling": pooling, "max_tokens": max_tokens, "dim": dim}
     options["device"] = "cpu"
     if output is None:
@@ -104,6 +111,35 @@ def export(
     print_facts(facts)
 
 
+def _export_reranker(
+    model: str,
+    output: str | None,
+    precision: str,
+    max_tokens: int | None,
+    idle: Mapping[str, object],
+    *,
+    trust: bool,
+) -> None:
+    """Exports a cross-encoder, into the user's cache without a folder."""
+    from sbertkit.encoder.exports.manifest import read_manifest
+    from sbertkit.reranking import Reranker
+
+    for name, value in idle.items():
+        if value is not None:
+            raise click.UsageError(f"--{name} and --reranker do not go together")
+    if trust and output is None:
+        raise click.UsageError("--trust-remote-code needs -o DIR")
+    loaded = Reranker.load(
+        model, max_tokens=max_tokens, backend="auto", device="cpu", trust_remote_code=trust
+    )
+    if output is None:
+        folder = str(loaded.export_folder(precision))
+        manifest = read_manifest(Path(folder))
+    else:
+        folder, manifest = output, loaded.export(output, precision=precision)
+    print_facts(_facts(model, folder, manifest))
+
+
 def _export_to_cache(model: str, precision: str, options: Mapping[str, Any]) -> None:
     """Makes the export in the user's cache, unless it is there."""
     from sbertkit.encoder import Encoder
@@ -124,5 +160,8 @@ def _facts(model: str, folder: str, manifest: "ExportManifest") -> list[tuple[st
         ("model", model),
         ("written", folder),
         ("precision", manifest.precision),
-        ("lowest cosine to the model", f"{manifest.min_cosine:.5f}"),
+        (
+            "cosine of all scores" if manifest.task == "rerank" else "lowest cosine to the model",
+            f"{manifest.min_cosine:.5f}",
+        ),
     ]

@@ -26,7 +26,7 @@ from sbertkit.retrieval import SearchIndex
 logger = logging.getLogger(__name__)
 
 _QUERIES_PER_CHUNK = 64
-_SHOWN = 100
+SHOWN = 100
 """Hits of a query whose passages are kept, for those who look at them."""
 
 
@@ -44,6 +44,7 @@ class Answers:
         other_texts: Queries whose id is by chance that of a document.
         encoded: Counts of the texts that were encoded; None for a run.
         passages: Start and end of the passage that an index found, by query id and document id.
+        reranked: Counts of the pairs that a re-ranker scored; None without one.
     """
 
     run: Run
@@ -52,6 +53,7 @@ class Answers:
     other_texts: frozenset[str]
     encoded: TextCounts | None = None
     passages: Passages = field(default_factory=dict)
+    reranked: TextCounts | None = None
 
 
 def check_run(run: Run, qrels: Qrels) -> None:
@@ -106,8 +108,10 @@ def _answers(
     return Answers(run, collection.unjudged, tuple(missing), others, encoded)
 
 
-def from_index(index: SearchIndex, collection: Collection, k: int) -> Answers:
-    """The `k` best documents of an index for each query."""
+def from_index(
+    index: SearchIndex, collection: Collection, k: int, *, shown: int = SHOWN
+) -> Answers:
+    """The `k` best documents of an index for each query, with the passages of the first `shown`."""
     run: dict[str, dict[str, float]] = {}
     passages: dict[str, dict[str, tuple[int, int]]] = {}
     names, texts = list(collection.queries), list(collection.queries.values())
@@ -117,7 +121,7 @@ def from_index(index: SearchIndex, collection: Collection, k: int) -> Answers:
         hits = index.search_batch(vectors[chunk], k)
         for name, found in zip(names[chunk], hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
-            parts = (hit for hit in found[:_SHOWN] if hit.passage.text != hit.text)
+            parts = (hit for hit in found[:shown] if hit.passage.text != hit.text)
             passages[name] = {hit.id: (hit.passage.start, hit.passage.end) for hit in parts}
     missing = (name for name in relevant(collection.qrels) if document_text(index, name) is None)
     same_ids = texts_of_same_ids(index, collection)

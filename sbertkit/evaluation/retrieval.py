@@ -26,6 +26,7 @@ from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.answers import (
+    SHOWN,
     Answers,
     Passages,
     check_run,
@@ -34,10 +35,13 @@ from sbertkit.evaluation.answers import (
     from_run,
 )
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.evaluation.reranked import rerank_answers, texts_of_corpus, texts_of_index
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import listed
 from sbertkit.metrics import Interval, bootstrap_interval
+from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.retrieval import SearchIndex
+from sbertkit.retrieval.rerank import LoadedReranker, Rerank, Reranking
 from sbertkit.schema import to_dict
 
 logger = logging.getLogger(__name__)
@@ -64,6 +68,7 @@ class RetrievalResult:
         same_ids: Number of queries that found a document with their id that is not theirs: it has
             another text, or is judged relevant. It was kept.
         per_query: Values by measure and query id.
+        reranked: Counts of the pairs that a re-ranker scored; None without one.
         encoded: Counts of the queries and documents that were encoded, the queries alone for an
             index; None for a run.
         run: Scores of the documents found, by query id and document id.
@@ -86,6 +91,7 @@ class RetrievalResult:
     run: Run
     qrels: Qrels
     passages: Passages = field(default_factory=dict)
+    reranked: TextCounts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The result without `run`, `qrels` and `passages`, as strict JSON can hold it."""
@@ -130,6 +136,8 @@ def evaluate_retrieval(
     measures: Sequence[str] = DEFAULT_MEASURES,
     depth: int = DEPTH,
     long: LongOptions = TRUNCATE,
+    rerank: Rerank | None = None,
+    rerank_depth: int = RERANK_DEPTH,
     progress: bool = False,
 ) -> RetrievalResult:
     """The measures of an encoder with exact search, of a built index, or of a run.
@@ -150,10 +158,14 @@ def evaluate_retrieval(
         depth: Number of documents retrieved per query, excluded ones not counted.
         long: What an encoder does with documents longer than its limit; with ``passages`` the best
             passage of a document counts. By default they are truncated, as for published results.
+        rerank: A `Reranker`, or the name of its model, that orders the first documents of each
+            query again; the others follow in their order. The texts of all first documents are in
+            memory, but of an index.
+        rerank_depth: How many documents of each query it orders.
         progress: Show progress on standard error.
 
     Raises:
-        InputError: A bad file, an unknown split or measure.
+        InputError: A bad file, an unknown split or measure, a model that cannot re-rank.
         InputTypeError: No encoder, index or run.
         MissingFile: The folder or a file in it does not exist.
     """
@@ -165,16 +177,25 @@ def evaluate_retrieval(
         collection = read_collection(local_path(path_text(data)), split)
     wanted.check_grades(collection.qrels)  # before anything is encoded
     fetched = depth if exclude_self is False else depth + 1
+    reranking = None
+    if rerank is not None:
+        reranking = Reranking(LoadedReranker().of(rerank), rerank_depth)
     if isinstance(system, str | os.PathLike | Mapping):
         answers = from_run(system, collection)
     elif isinstance(system, SearchIndex):
-        answers = from_index(system, collection, fetched)
+        answers = from_index(system, collection, fetched, shown=max(SHOWN, rerank_depth))
     elif hasattr(system, "start_run"):
         answers = from_encoder(system, collection, fetched, long, progress=progress)
     else:
         raise InputTypeError(
             f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
         )
+    if reranking is not None:
+        if isinstance(system, SearchIndex):
+            texts = texts_of_index(system, answers)
+        else:
+            texts = texts_of_corpus(collection, answers.run, reranking.depth)
+        answers = rerank_answers(answers, collection, reranking, texts)
     if collection.without_text:
         logger.warning(_count(collection.without_text, "judged query", "without a text"))
     return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
@@ -239,6 +260,7 @@ def _measure(
         run=run,
         qrels=counted,
         passages=answers.passages,
+        reranked=answers.reranked,
     )
 
 

@@ -41,3 +41,7 @@ class TextCounts:
             "truncated": f"{self.truncated:,} of {self.texts:,} texts",
             "unknown tokens": f"{self.unknown_tokens:,} of {self.text_tokens:,} ({share:.1%})",
         }
+
+    def pair_facts(self) -> dict[str, object]:
+        """The counts of pairs that a re-ranker scored, likewise."""
+        return {"re-ranked": f"{self.texts:,} pairs, {self.truncated:,} of them truncated"}

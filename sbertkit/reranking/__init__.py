@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sbertkit.reranking.reranker import Ranked, Reranker, Scored
 
-__all__ = ["Ranked", "Reranker", "Scored"]
+__all__ = ["RERANK_DEPTH", "Ranked", "Reranker", "Scored"]
+
+RERANK_DEPTH = 100
+"""Candidates of a search that are re-ranked."""
 
 
 def __getattr__(name: str) -> object:

@@ -12,15 +12,13 @@ from sbertkit.arguments import path_text, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.data import is_blank
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.reranking import Reranker
+from sbertkit.reranking import RERANK_DEPTH, Reranker
 from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
 
 if TYPE_CHECKING:
     from sbertkit.encoder.encoding import EncodingRun
 
-RERANK_DEPTH = 100
-"""Candidates that are re-ranked."""
 _QUERIES_PER_CHUNK = 64
 """Whose candidates are searched for at once."""
 

@@ -17,6 +17,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG
 from sbertkit.errors import InputError, InputTypeError, UnknownId
 from sbertkit.lock import waiting
+from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.retrieval.build import BuildOptions, IndexBuild
 from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
 from sbertkit.retrieval.corpus import Corpus, stored_id
@@ -29,7 +30,6 @@ from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.rerank import (
-    RERANK_DEPTH,
     LoadedReranker,
     Rerank,
     Reranking,

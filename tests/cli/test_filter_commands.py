@@ -110,7 +110,7 @@ def test_a_filter_may_be_set_at_the_prompt(
     index: Path, tiny_encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SearchIndex.open(index, tiny_encoder) as opened:
-        prompt = Prompt(opened, 100, "documents", Shown(), "year = 2000")
+        prompt = Prompt(opened, 100, {}, Shown(), "year = 2000")
         prompt._answer("a")
         assert "d0" in (shown := capsys.readouterr().out)
         assert "d1" not in shown

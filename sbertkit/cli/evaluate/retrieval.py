@@ -27,6 +27,7 @@ from sbertkit.cli.options import (
     quiet_option,
 )
 from sbertkit.cli.output import print_facts, print_table
+from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.encoder.long_options import LongOptions
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from sbertkit.evaluation import RetrievalResult
 
 _SETTINGS = ("pooling", "max_tokens", "dim", "precision", "backend")
-_OF_ENCODERS = ("model", *_SETTINGS, "device", "trust_remote_code")
+_OF_MODELS = ("device", "trust_remote_code")
+_OF_ENCODERS = ("model", *_SETTINGS, *_OF_MODELS)
 
 
 class _Evaluated(NamedTuple):
@@ -72,6 +74,7 @@ class _Evaluated(NamedTuple):
     "truncate",
     "What an encoder does with documents longer than its limit; with passages the best one counts.",
 )
+@rerank_options
 @click.option("--write-run", metavar="OUT", help="Write the hits as a TREC run; - prints it.")
 @click.option(
     "--per-query", metavar="OUT", help="Write the values per query, tab-separated; - prints it."
@@ -89,6 +92,7 @@ def retrieval(
     exclude_self: bool | None,
     depth: int,
     long: LongOptions,
+    load_reranking: LoadReranking,
     write_run: str | None,
     per_query: str | None,
     json_path: str | None,
@@ -106,6 +110,7 @@ def retrieval(
     Example:
       sbertkit eval retrieval scifact --model all-MiniLM-L6-v2 --json scifact.json
       sbertkit eval retrieval scifact --index indexes/scifact --measure nDCG@10
+      sbertkit eval retrieval scifact --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit eval retrieval qrels.txt --run bm25.trec
     """
     from sbertkit.data.retrieval import read_collection
@@ -119,16 +124,21 @@ def retrieval(
     settings = {"measures": Measures(measures or DEFAULT_MEASURES).names}  # checked at once
     if exclude_self is not None:
         settings["exclude_self"] = exclude_self  # type: ignore[assignment]  # mixed settings
+    more: dict[str, Any] = {}
     if run is not None and not Path(collection).is_dir():
         evaluated = _of_run_file(run, collection, settings)
     else:
         read = read_collection(collection, split)  # before the encoder is loaded
         if write_run is not None:
             _check_ids(read, documents=index is None)
-        more = {"depth": depth, "long": long, "progress": not quiet}
+        more = {"depth": depth, "long": long, "progress": not quiet, **load_reranking()}
         evaluated = _of_system(read, load_encoder, index, run, {**settings, **more})
     result = evaluated.result
     about = {"collection": collection, **evaluated.system}
+    if reranker := more.get("rerank"):
+        about["rerank"] = reranker.spec.options.model
+        about["rerank_depth"] = more["rerank_depth"]
+        about["rerank_fingerprint"] = reranker.fingerprint
     write_json(targets[0], {**about, **result.to_dict()})
     write_rows(targets[1], ("query", *result.measures), _rows(result))
     write_run_file(targets[2], result.run)
@@ -176,16 +186,17 @@ def _document_texts(collection: str, ids: Set[str]) -> Mapping[str, str]:
 def _check_options(context: click.Context, collection: Path) -> None:
     """Refuses options that have no effect together with others."""
     given = given_options(context)
+    of_run = (name for name in _OF_ENCODERS if "rerank" not in given or name not in _OF_MODELS)
     idle = {
         "index": (*_SETTINGS, "mode", "overlap"),
-        "run": ("index", *_OF_ENCODERS, "mode", "overlap", "write_run"),
+        "run": ("index", *of_run, "mode", "overlap", "write_run"),
     }
     for option, others in idle.items():
         for name in given.intersection(others) if option in given else ():
             shown = "long" if name == "mode" else name.replace("_", "-")
             raise click.UsageError(f"--{shown} and --{option} do not go together")
     if "run" in given and not collection.is_dir():
-        for name in given.intersection(("split", "depth")):
+        for name in given.intersection(("split", "depth", "rerank")):
             raise click.UsageError(f"--{name} needs a folder as COLLECTION")
 
 
@@ -258,7 +269,9 @@ def _print(about: Mapping[str, Any], result: "RetrievalResult") -> None:
     table = measure_table(result)
     print_table(table.columns, table.rows)
     facts: list[tuple[str, object]] = [
-        (name, value) for name, value in about.items() if name not in ("fingerprint", "environment")
+        (name, value)
+        for name, value in about.items()
+        if not name.endswith("fingerprint") and name != "environment"
     ]
     facts += [
         (
@@ -268,5 +281,6 @@ def _print(about: Mapping[str, Any], result: "RetrievalResult") -> None:
         ),
         ("self-matches", self_match_text(result)),
         *([] if result.encoded is None else result.encoded.facts().items()),
+        *([] if result.reranked is None else result.reranked.pair_facts().items()),
     ]
     print_facts(facts)

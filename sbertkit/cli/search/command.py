@@ -4,6 +4,7 @@ import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
+from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
 from sbertkit.progress import say
@@ -51,7 +52,12 @@ from sbertkit.progress import say
     metavar="COLUMNS",
     help="Of the table; by default, as the terminal.",
 )
-@click.option("--explain", is_flag=True, help="Say on standard error how the index is searched.")
+@rerank_options
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say on standard error how the index is searched; show score and rank of each stage.",
+)
 @device_option
 @trust_option
 @quiet_option
@@ -66,6 +72,7 @@ def search(
     output_format: str,
     fields: tuple[str, ...] | None,
     width: int | None,
+    load_reranking: LoadReranking,
     explain: bool,
     device: str,
     trust_remote_code: bool,
@@ -80,6 +87,7 @@ def search(
     Example:
       sbertkit search indexes/corpus "a person having a meal"
       sbertkit search indexes/articles "a meal" --filter 'lang = "en" and year >= 2020'
+      sbertkit search indexes/corpus "a meal" --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
       sbertkit search indexes/corpus --queries scifact --format trec > run.trec
     """
@@ -99,6 +107,7 @@ def search(
         asked = queries_of(queries)
     else:
         asked = [] if typed else given_queries(texts or ("-",))
+    settings = {"hits": hits, **load_reranking()}
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code
     ) as opened:
@@ -106,11 +115,11 @@ def search(
         if nothing:
             say(f"no document of {directory} matches the filter")
         if typed:
-            Prompt(opened, k, hits, shown, condition).run(greet=not quiet)
+            Prompt(opened, k, settings, shown, condition).run(greet=not quiet)
         if typed or nothing:
             return
         texts_asked = [query.text for query in asked]
-        found = opened.search_batch(texts_asked, k, hits=hits, filter=condition, explain=explain)
+        found = opened.search_batch(texts_asked, k, filter=condition, explain=explain, **settings)
     if explain:
         say(next((hit.plan or "" for hits in found for hit in hits), "nothing was found"))
     PRINTERS[output_format](asked, found, shown)

@@ -48,22 +48,26 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
     _check_fields(hits, shown)
     for query, found in zip(queries, hits, strict=True):
         fields = _fitting_fields(found, shown) if shown.fields is None else shown.fields
+        stages = _stages(found)
         rows = (
             (
                 rank,
                 f"{hit.score:.4f}",
+                *(_stage_cell(hit, stage) for stage in stages),
                 hit.id,
                 *(_cell(hit.metadata.get(field)) for field in fields),
                 snippet(hit.passage.text, query.text),
             )
             for rank, hit in enumerate(found, shown.first)
         )
-        columns = ("rank>", "score>", "id", *fields, "text")
+        columns = ("rank>", "score>", *(f"{one}>" for one in stages), "id", *fields, "text")
         print_table(columns, rows, title=query.text, width=shown.width)
 
 
 def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
     """Prints an object per hit; of a divided document it has the passage, with its start and end.
+
+    An explained hit has the score and rank of each stage.
 
     Raises:
         InputError: No hit has a field that is to be shown.
@@ -78,6 +82,8 @@ def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown)
                 fields["metadata"] = {
                     name: hit.metadata[name] for name in shown.fields if name in hit.metadata
                 }
+            if hit.stages:
+                fields["stages"] = {name: one._asdict() for name, one in hit.stages.items()}
             print_json({"query": query.text, "query_id": query.id, "rank": rank, **fields})
 
 
@@ -118,6 +124,17 @@ def snippet(text: str, query: str) -> str:
     end = start + _SNIPPET - 6
     before, after = ("..." if start else ""), ("..." if end < len(text) else "")
     return f"{before}{text[start:end]}{after}"
+
+
+def _stages(found: Found) -> tuple[str, ...]:
+    """The stages that explained hits went through; none where there was one."""
+    names = tuple(dict.fromkeys(name for hit in found for name in hit.stages))
+    return names if len(names) > 1 else ()
+
+
+def _stage_cell(hit: "Hit", name: str) -> str:
+    stage = hit.stages.get(name)
+    return "" if stage is None else f"{stage.score:.4f} ({stage.rank})"
 
 
 def _cell(value: object) -> str:

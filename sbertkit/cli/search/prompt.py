@@ -3,9 +3,9 @@
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbertkit.cli.output import print_facts, print_line, print_text, say_error
 from sbertkit.cli.search.hits import Shown, print_tables
@@ -28,17 +28,22 @@ class Prompt:
     Args:
         index: The index.
         k: Hits per query.
-        hits: What a hit is, see `SearchIndex.search`.
-        shown: What is shown of them.
+        settings: Further arguments of `SearchIndex.search`.
+        shown: What is shown of the hits.
         condition: The filter that they match, if any.
     """
 
     def __init__(
-        self, index: "SearchIndex", k: int, hits: str, shown: Shown, condition: str | None = None
+        self,
+        index: "SearchIndex",
+        k: int,
+        settings: Mapping[str, Any],
+        shown: Shown,
+        condition: str | None = None,
     ) -> None:
         self._index = index
         self._k = k
-        self._hits = hits
+        self._settings = settings
         self._shown = shown
         self._condition = condition
         self._last: Query | None = None
@@ -83,7 +88,7 @@ class Prompt:
             say("there is no query yet")
             return
         k = self._seen + self._k
-        found = self._index.search(self._last.text, k, hits=self._hits, filter=self._condition)
+        found = self._index.search(self._last.text, k, filter=self._condition, **self._settings)
         hits = found[self._seen :]
         if not hits:
             say("no more hits")

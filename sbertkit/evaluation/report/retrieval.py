@@ -64,6 +64,7 @@ def retrieval_page(
         "system": system,
         "self-matches": self_match_text(result),
         **({} if result.encoded is None else result.encoded.facts()),
+        **({} if result.reranked is None else result.reranked.pair_facts()),
     }
     published = None
     if about.get("split") == "test" and "nDCG@10" in result.measures:
