@@ -157,11 +157,22 @@ def _jobs(work: Path) -> dict[str, Sequence[str]]:
     subprocess.run([*sbertkit, "index", "six_thousand.txt", "-o", str(index)], cwd=work, check=True)
     truncated = ("index", "long.txt", "-o", "truncated", "--long", "truncate")
     subprocess.run([*sbertkit, *truncated], cwd=work, check=True)
-    upgrade = f"exec {sys.executable} -m sbertkit upgrade"
+    trained = ("--kind", "ivfpq")
+    subprocess.run(
+        [*sbertkit, "index", "six_thousand.txt", "-o", "trained", *trained], cwd=work, check=True
+    )
+    upgrade, tune = (f"exec {sys.executable} -m sbertkit {name}" for name in ("upgrade", "tune"))
     jobs: dict[str, Sequence[str]] = {
         "search": (*sbertkit, "search", "index", "a line about something"),
         "encode": (*sbertkit, "encode", "thousand.txt", "-o", "{number}.npy"),
         "index": (*sbertkit, "index", "six_thousand.txt", "-o", "{number}"),
+        "index, ivfpq": (*sbertkit, "index", "six_thousand.txt", "-o", "{number}", *trained),
+        "tune": (
+            "sh",
+            "-c",
+            f"cp -r index {{number}} && {tune} {{number}} --kind ivfpq --recall 0.95",
+        ),
+        "search, ivfpq": (*sbertkit, "search", "trained", "a line about something"),
         "index, long": (*sbertkit, "index", "long.txt", "-o", "{number}", "--overlap", "16"),
         "encode, long": (*sbertkit, "encode", "long.txt", "-o", "{number}.npy", "--long", "mean"),
         "upgrade": ("sh", "-c", f"cp -r truncated {{number}} && {upgrade} {{number}}"),

@@ -41,7 +41,8 @@ def main() -> None:
         root = Path(folder)
         figures = {"documents": len(corpus), "update": update(corpus, encoder, root)}
         figures["search"] = {
-            kind: search(corpus, encoder, root, kind, arguments.rounds) for kind in ("flat", "hnsw")
+            kind: search(corpus, encoder, root, kind, arguments.rounds)
+            for kind in ("flat", "hnsw", "ivfpq")
         }
     print(json.dumps(figures, indent=2))
     record("index_changes", SOURCES, figures)

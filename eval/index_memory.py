@@ -1,70 +1,90 @@
-"""Peak anonymous memory (RssAnon) of ``sbertkit index`` as the corpus grows tenfold, kind flat.
+"""Peak anonymous memory (RssAnon) of ``sbertkit index`` as the corpus grows tenfold.
 
-python eval/index_memory.py [--lines 10000 100000]
+python eval/index_memory.py
 
-The encoder's export is in the user's cache before the first build, which would otherwise load torch
-to make it.
+Once with the bundled encoder, whose export is in the user's cache before the first build, which
+would otherwise load torch to make it; and up to a million lines with a tiny one of random weights,
+so that the measurement is of everything around it. Each case is an entry of
+results/index_memory.json; the next call measures the missing ones.
 """
 
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-from recording import arguments_of, record
+from encode_memory import watch, write_corpus
+from recording import ROOT, Entries, Figures, arguments_of
 
 from sbertkit import Encoder
-from sbertkit.data import read_corpus
-from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
-_SECONDS_BETWEEN_CHECKS = 0.05
+sys.path.append(str(ROOT / "tests"))
+import tiny_models  # from the tests
+
+TINY = "tiny"
+CASES = {
+    "bundled, flat": (BUNDLED_NAME, "flat", (10_000, 100_000)),
+    "tiny, flat": (TINY, "flat", (100_000, 1_000_000)),
+    "tiny, ivfpq": (TINY, "ivfpq", (100_000, 1_000_000)),
+}
+SOURCES = [
+    "sbertkit/encoder",
+    "sbertkit/index",
+    "sbertkit/retrieval",
+    "sbertkit/data",
+    "eval/index_memory.py",
+]
 
 
 def main() -> None:
-    """Measures, prints and records."""
-    parser = arguments_of(__doc__)
-    parser.add_argument("--lines", type=int, nargs=2, default=[10_000, 100_000])
-    arguments = parser.parse_args()
-    glosses = [found.document.text for found in read_corpus(demo_corpus())]
-    Encoder.load(BUNDLED_NAME).export_folder()
-    peaks = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for lines in arguments.lines:
-            corpus = Path(folder) / f"{lines}.txt"
-            # Numbered, so that all lines are distinct and each is encoded.
-            text = "\n".join(f"{n} {glosses[n % len(glosses)]}" for n in range(lines))
-            corpus.write_text(text, encoding="utf-8")
-            peaks[lines] = _peak_mb(corpus, Path(folder) / f"index-{lines}")
-            print(f"{lines:,} lines: {peaks[lines]:.0f} MB")
-    small, large = (peaks[lines] for lines in arguments.lines)
-    figures = {
-        "lines": arguments.lines,
-        "peak_anonymous_mb": [round(small, 1), round(large, 1)],
-        "growth_mb": round(large - small, 1),
+    """Measures the missing cases."""
+    arguments_of(__doc__).parse_args()
+    entries = Entries("index_memory", SOURCES)
+    for name, (model, kind, lines) in CASES.items():
+        settings = {"model": model, "kind": kind, "lines": list(lines)}
+        entries.measure(name, settings, partial(grown, model, kind, lines))
+
+
+def grown(model: str, kind: str, counts: tuple[int, ...]) -> Figures:
+    """The peak for each number of lines, and the bytes of the index besides the vectors."""
+    peaks, sizes = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if model == TINY:
+            model = str(tiny_models.ARCHITECTURES["bert"](folder / "bert"))
+        Encoder.load(model, pooling="mean").export_folder()
+        for lines in counts:
+            corpus, index = folder / f"{lines}.txt", folder / f"index-{lines}"
+            write_corpus(corpus, lines)
+            command = [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(index)]
+            command += ["--model", model, "--pooling", "mean", "--kind", kind, "--quiet"]
+            peaks.append(round(_peak_mb(command), 1))
+            learnt = (*index.glob("segments/*/codes.npy"), *index.glob("segments/*/lists.npy"))
+            learnt = (*learnt, *index.glob("trained/*/*"))
+            sizes.append(round(sum(path.stat().st_size for path in learnt) / 1e6, 1))
+            print(f"{lines:,} lines: {peaks[-1]:.0f} MB", flush=True)
+    return {
+        "peak_anonymous_mb": peaks,
+        "growth_mb": round(peaks[-1] - peaks[0], 1),
+        "index_mb": sizes,
     }
-    print(f"growth: {large - small:.0f} MB")
-    sources = ["sbertkit/encoder", "sbertkit/index", "sbertkit/retrieval", "sbertkit/data"]
-    record("index_memory", [*sources, "eval/index_memory.py"], figures)
 
 
-def _peak_mb(corpus: Path, index: Path) -> float:
-    """Peak RssAnon of indexing the corpus, in MB."""
-    command = [sys.executable, "-m", "sbertkit", "index", str(corpus), "-o", str(index)]
-    process = subprocess.Popen([*command, "--kind", "flat", "--quiet"])
-    peak = 0
-    while process.poll() is None:
-        try:
-            status = Path(f"/proc/{process.pid}/status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            break
-        lines = (line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))
-        peak = max(peak, int(next(lines, "0")))
-        time.sleep(_SECONDS_BETWEEN_CHECKS)
-    if process.wait() != 0:
+def _peak_mb(command: list[str]) -> float:
+    """Peak RssAnon of a command, in MB."""
+    peak = [0.0]
+
+    def note(megabytes: float) -> bool:
+        peak[0] = max(peak[0], megabytes)
+        return False
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        watch(process, note)
+    if process.returncode != 0:
         raise SystemExit(f"indexing failed with exit status {process.returncode}")
-    return peak / 1_000
+    return peak[0]
 
 
 if __name__ == "__main__":

@@ -174,12 +174,18 @@ def encode_memory_table(figures: Figures) -> str:
 
 def index_memory_table(figures: Figures) -> str:
     """Memory of building an index."""
-    pairs = zip(figures["lines"], figures["peak_anonymous_mb"], strict=True)
-    rows = [(f"{lines:,}", megabytes) for lines, megabytes in pairs]
-    return (
-        f"{markdown(('documents', 'peak anonymous memory, MB'), rows)}\n\n"
-        f"Growth {figures['growth_mb']} MB."
-    )
+    columns: Columns = {
+        "encoder and kind": lambda row: row[0],
+        "documents": lambda row: " / ".join(f"{lines:,}" for lines in row[1]["lines"]),
+        "peak anonymous memory, MB": lambda row: " / ".join(
+            number(megabytes, 1) for megabytes in row[1]["peak_anonymous_mb"]
+        ),
+        "growth, MB": lambda row: number(row[1]["growth_mb"], 1),
+        "codes and clusters, MB": lambda row: " / ".join(
+            number(megabytes, 1) for megabytes in row[1]["index_mb"]
+        ),
+    }
+    return table(list(figures.items()), columns)
 
 
 def index_changes_table(figures: Figures) -> str:
