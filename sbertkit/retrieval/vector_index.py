@@ -20,7 +20,8 @@ from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
-from sbertkit.index.tuning import RecallTuner, TunedSettings
+from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
+from sbertkit.index.vector_search import TUNED_HITS
 from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.manifest_entries import (
     DATA_FILES,
@@ -39,6 +40,11 @@ from sbertkit.sealed import SealedFile
 from sbertkit.storage import storage_errors
 
 logger = logging.getLogger(__name__)
+
+_NO_QUERIES = (
+    f"the recall is not measured: the documents do not have {MIN_QUERIES} different parts to take "
+    "as queries; give some with: sbertkit tune --queries"
+)
 
 OUTGROWN = 4
 """Times as many vectors as it was trained for, at which an index is trained again."""
@@ -146,6 +152,8 @@ class IndexWork:
                 return replace(manifest, measured=None)
             queries = self._queries(workspace.root, manifest, view)
             if queries is None:
+                if self.queries is not None and not view.vectors.is_exhaustive(TUNED_HITS):
+                    logger.warning(_NO_QUERIES)
                 return manifest
             tuned = _tuned(view, queries, manifest.recall)
         self._check(manifest, tuned, queries)

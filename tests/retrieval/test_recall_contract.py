@@ -90,6 +90,16 @@ def test_given_queries_are_tuned_with(
         assert (measured.queries, measured.source) == (200, str(tmp_path / "q.txt"))
 
 
+def test_an_index_of_equal_texts_says_that_its_recall_is_not_measured(
+    tmp_path: Path, tiny_encoder: Encoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    same = [(f"d{number}", "the very same words") for number in range(2_000)]
+    with SearchIndex.build(same, tiny_encoder, tmp_path / "i", kind="ivfpq") as index:
+        assert index.info().measured is None
+        assert "the recall is not measured" in caplog.text
+        assert len(index.search("the very same words", 10)) == 10
+
+
 @pytest.mark.parametrize("asked", [[], ["one"], ["same"] * 50, [" "] * 50])
 def test_too_few_queries_are_refused_and_nothing_is_written(
     tmp_path: Path, tiny_encoder: Encoder, asked: list[str]
