@@ -125,10 +125,11 @@ class VectorSearch:
         count = len(self) if live is None else live.count
         k = min(k, count)
         rows = max(1, min(_QUERIES_PER_CHUNK, _CANDIDATES_PER_CHUNK // (2 * k)))
-        chunks = [
-            self._search(queries[start : start + rows], k, live, exact=exact)
-            for start in range(0, len(queries), rows)
-        ]
+        with faiss_threads(len(queries)):
+            chunks = [
+                self._search(queries[start : start + rows], k, live, exact=exact)
+                for start in range(0, len(queries), rows)
+            ]
         if len(chunks) == 1:
             return chunks[0]
         return Neighbors(
@@ -139,7 +140,7 @@ class VectorSearch:
     def plan(self, k: int, *, exact: bool = False, live: LiveRows | None = None) -> str:
         """How `search` finds the nearest, in words."""
         count = len(self) if live is None else live.count
-        if exact or self._is_exhaustive(min(k, count), live):
+        if exact or self.is_exhaustive(min(k, count), live):
             among = "" if live is None else f" of {len(self):,}"
             return f"compared with all {count:,} vectors{among}"
         kind, settings = self._approximate[0].kind, self.settings
@@ -175,15 +176,14 @@ class VectorSearch:
                 if not inside.any():
                     continue
                 local, products = np.where(inside, rows - start, -1), np.empty_like(scores)
-            with faiss_threads(len(queries)):
-                faiss.fvec_inner_products_by_idx(
-                    faiss.swig_ptr(products),
-                    faiss.swig_ptr(queries),
-                    faiss.swig_ptr(segment.stored),
-                    faiss.swig_ptr(local),
-                    queries.shape[1],
-                    *rows.shape,
-                )
+            faiss.fvec_inner_products_by_idx(
+                faiss.swig_ptr(products),
+                faiss.swig_ptr(queries),
+                faiss.swig_ptr(segment.stored),
+                faiss.swig_ptr(local),
+                queries.shape[1],
+                *rows.shape,
+            )
             if products is not scores:
                 np.maximum(scores, products, out=scores)
         return scores
@@ -195,7 +195,7 @@ class VectorSearch:
     def _search(self, queries: Vectors, k: int, live: LiveRows | None, *, exact: bool) -> Neighbors:
         count = len(self) if live is None else live.count
         wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
-        if exact or self._is_exhaustive(k, live):
+        if exact or self.is_exhaustive(k, live):
             rows = self._exhaustive(queries, wanted, live)
         else:
             depth = self._depth(k, count)
@@ -224,8 +224,8 @@ class VectorSearch:
         rescored = math.ceil(self.settings.rescored * k / TUNED_HITS)
         return min(count, max(rescored, 2 * k, k + _SPARE_CANDIDATES))
 
-    def _is_exhaustive(self, k: int, live: LiveRows | None) -> bool:
-        """Whether all live rows are compared."""
+    def is_exhaustive(self, k: int, live: LiveRows | None = None) -> bool:
+        """Whether a search for `k` hits compares all live rows."""
         count = len(self) if live is None else live.count
         few = live is not None and count <= FEW_ROWS
         return few or self.is_exact or self._depth(k, count) * _EXHAUSTIVE_SHARE >= len(self)

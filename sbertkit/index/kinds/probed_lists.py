@@ -42,9 +42,11 @@ class ProbedLists:
         the query or those far from it.
         """
         width = min(width, self._index.nlist)
-        if live is None:
+        if live is None and len(queries) > 1:
             parameters = load_faiss().SearchParametersIVF(nprobe=width)
             return faiss_search(self._index, queries, count, parameters)
+        if live is None:
+            return self._search_lists(queries, *self._nearest(queries, width), count, None)
         found = [
             self._search_live(queries[start : start + _QUERIES_PER_CHUNK], width, count, live)
             for start in range(0, len(queries), _QUERIES_PER_CHUNK)
@@ -56,7 +58,7 @@ class ProbedLists:
 
     def _search_live(self, queries: Vectors, width: int, count: int, live: LiveRows) -> Candidates:
         index, sizes = self._index, self._live_sizes(live)
-        products, keys = index.quantizer.search(queries, index.nlist)
+        keys, products = self._nearest(queries, index.nlist)
         # Clusters without a live row are passed over.
         occupied = sizes[keys] > 0
         first = np.argsort(~occupied, axis=1, kind="stable")[:, : np.count_nonzero(sizes)]
@@ -66,12 +68,39 @@ class ProbedLists:
         before = np.cumsum(sizes[keys], axis=1) - sizes[keys]
         keys[before >= wanted] = -1
         probes = int(np.count_nonzero(keys >= 0, axis=1).max())
-        faiss = load_faiss()
-        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=live.selector)
+        return self._search_lists(queries, keys[:, :probes], products[:, :probes], count, live)
+
+    def _nearest(
+        self, queries: Vectors, width: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The nearest clusters (q, width) of queries, and their products with them."""
+        if len(queries) > 1:
+            products, keys = self._index.quantizer.search(queries, width)
+            return keys, products
+        # For one query the heap of faiss takes longer than all the products.
+        faiss, quantizer = load_faiss(), self._quantizer
+        all_products = np.empty(quantizer.ntotal, np.float32)
+        pointers = faiss.swig_ptr(all_products), faiss.swig_ptr(queries), quantizer.get_xb()
+        faiss.fvec_inner_products_ny(*pointers, quantizer.d, quantizer.ntotal)
+        keys = np.argpartition(-all_products, width - 1)[:width]
+        keys = keys[np.argsort(-all_products[keys], kind="stable")]
+        return keys[None], all_products[keys][None]
+
+    def _search_lists(
+        self,
+        queries: Vectors,
+        keys: npt.NDArray[np.int64],
+        products: npt.NDArray[np.float32],
+        count: int,
+        live: LiveRows | None,
+    ) -> Candidates:
+        """The best of some clusters (q, probes), of which -1 is none."""
+        faiss, index = load_faiss(), self._index
+        selected = {} if live is None else {"sel": live.selector}
+        parameters = faiss.SearchParametersIVF(nprobe=keys.shape[1], **selected)
         scores = np.empty((len(queries), count), np.float32)
         rows = np.empty((len(queries), count), np.int64)
-        arrays = (keys[:, :probes], products[:, :probes], scores, rows)
-        keys, products, scores, rows = map(np.ascontiguousarray, arrays)
+        keys, products = np.ascontiguousarray(keys), np.ascontiguousarray(products)
         pointers = map(faiss.swig_ptr, (keys, products, scores, rows))
         # Not the method without _c, which takes no parameters.
         index.search_preassigned_c(
@@ -86,6 +115,11 @@ class ProbedLists:
             sizes = np.bincount(self._lists[live.mask], minlength=self._index.nlist)
             self._sizes[live] = sizes
         return sizes
+
+    @cached_property
+    def _quantizer(self) -> Any:
+        """The index of the centroids, as what it is."""
+        return load_faiss().downcast_index(self._index.quantizer)
 
     @cached_property
     def _lists(self) -> Lists:
