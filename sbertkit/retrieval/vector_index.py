@@ -5,10 +5,8 @@ index, trained if it must be, written where a segment lacks it, and tuned to the
 """
 
 import logging
-import os
-import shutil
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
 from sbertkit.index.vector_search import TUNED_HITS
+from sbertkit.retrieval.linked_files import link_files
 from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.manifest_entries import (
     DATA_FILES,
@@ -223,15 +222,7 @@ def _sample(root: Path, manifest: Manifest, count: int) -> Vectors:
 def _linked(workspace: Workspace, old: Path) -> Path:
     """The folder of a new segment with the documents and vectors of an old one."""
     folder = workspace.new_segment()
-    for name in DATA_FILES:
-        source, target = old / name, folder / name
-        with storage_errors(folder):
-            if not source.exists():
-                continue
-            with suppress(OSError):  # no links here, or none to files of others
-                os.link(source, target)
-                continue
-            shutil.copyfile(source, target)
+    link_files(old, folder, DATA_FILES)
     return folder
 
 
