@@ -9,6 +9,7 @@ ascend by document, and the places of a posting by place.
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +140,18 @@ class PostingsFile:
         """
         self._file.check()
 
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Reports numbers in the file that lead out of it, in the block.
+
+        Raises:
+            DamagedIndex: There were some, so that it cannot be one that sbertkit has written.
+        """
+        try:
+            yield
+        except (IndexError, OverflowError) as error:
+            raise self._damaged() from error
+
     def postings(self, term: str) -> Postings | None:
         """The documents of a term, if there are any.
 
@@ -169,7 +182,7 @@ class PostingsFile:
         starts = postings.start + np.cumsum(frequencies) - frequencies
         starts, counts = starts[chosen], frequencies[chosen]
         places = self._arrays["places"]
-        if len(chosen) and int(starts[-1] + counts[-1]) > len(places):
+        if len(chosen) and not 0 <= int(starts[-1] + counts[-1]) <= len(places):
             raise self._damaged()
         which = np.repeat(np.arange(len(chosen)), counts)
         at = np.arange(len(which)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)

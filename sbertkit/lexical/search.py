@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sbertkit.errors import DamagedIndex
 from sbertkit.lexical.bm25 import Bm25, Numbers
 from sbertkit.lexical.candidates import Mask, WeightedTerm, best_candidates
 from sbertkit.lexical.phrases import documents_having
@@ -63,7 +62,8 @@ class LexicalSegment:
         """Number of live documents among some postings."""
         if self.live is None:
             return len(postings.rows)
-        return int(np.count_nonzero(self.live[postings.rows]))
+        with self.file.fitting():
+            return int(np.count_nonzero(self.live[postings.rows]))
 
 
 class LexicalSearch:
@@ -115,17 +115,13 @@ class LexicalSearch:
             segment, start = self.segments[place], self._starts[place]
             if not any(term is not None for term in terms):
                 continue
-            try:
+            with segment.file.fitting():
                 mask = _both(segment.live, None if allowed is None else allowed[place])
                 mask = _meeting(segment, query, mask)
                 floor = float(best.scores[-1]) if len(best.scores) == k else 0.0
                 present = [term for term in terms if term is not None]
                 documents = best_candidates(present, self._norms[place], k, floor, mask)
                 scores = self._exact(place, terms, documents)
-            except IndexError as error:
-                raise DamagedIndex(
-                    f"{segment.file.path}: its arrays do not fit together"
-                ) from error
             best = _best(best, Found(documents + start, scores), k)
         return best
 
@@ -141,12 +137,17 @@ class LexicalSearch:
         for place, terms in enumerate(self._terms(query)):
             inside = np.flatnonzero(places == place)
             documents = numbers[inside] - self._starts[place]
-            scores[inside] = self._exact(place, terms, documents)
+            with self.segments[place].file.fitting():
+                scores[inside] = self._exact(place, terms, documents)
         return scores
 
     def meeting(self, query: LexicalQuery) -> list[Mask | None]:
         """For each segment, which documents meet the conditions of a query; ``None``: all."""
-        return [_meeting(segment, query, None) for segment in self.segments]
+        masks = []
+        for segment in self.segments:
+            with segment.file.fitting():
+                masks.append(_meeting(segment, query, None))
+        return masks
 
     def _terms(self, query: LexicalQuery) -> list[list[WeightedTerm | None]]:
         """For each segment the terms of a query, in its order; ``None`` for one it lacks."""

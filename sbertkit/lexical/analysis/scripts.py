@@ -1,6 +1,7 @@
 """Runs of a text: the longest parts that the rule of one script makes words of."""
 
 import re
+from functools import cache
 
 _EAST = (
     "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u312f\u3400-\u4dbf\u4e00-\u9fff"
@@ -22,16 +23,24 @@ _MARKS = (
 )
 """What belongs to a word and is no letter for `re`: combining marks, and all of Indic scripts."""
 
+_IS_EAST = re.compile(f"[{_EAST}]")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+
 _CONNECTED = r"(?:[-._+/:@&]{word}+)*(?:\+\+?|#)?"
 _ASCII_RUN = re.compile("[A-Za-z0-9]+" + _CONNECTED.format(word="[A-Za-z0-9]"))
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-_RUN = re.compile(
-    rf"[{_EAST}]+|[{_HANGUL}]+|[{_SOUTH}]+|{_LETTER}+{_CONNECTED.format(word=_LETTER)}"
-)
-_IS_EAST = re.compile(f"[{_EAST}]")
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-WORD = re.compile(f"{_LETTER}+")
-"""A word of a spaced script, without what connects it with others."""
+_SPACED_RUN = f"{_LETTER}+{_CONNECTED.format(word=_LETTER)}"
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    """A run of any script; made when it is first needed, which takes as long as a short search."""
+    return re.compile(rf"[{_EAST}]+|[{_HANGUL}]+|[{_SOUTH}]+|{_SPACED_RUN}")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(f"{_LETTER}+")
 
 
 def runs_of(text: str) -> list[str]:
@@ -39,12 +48,17 @@ def runs_of(text: str) -> list[str]:
 
     A run of a spaced script is a word, or several that are connected as in ``foo_bar`` or ``3.11``.
     """
-    return (_ASCII_RUN if text.isascii() else _RUN).findall(text)
+    return (_ASCII_RUN if text.isascii() else _run()).findall(text)
+
+
+def words_of(run: str) -> list[str]:
+    """The words that a run of a spaced script connects."""
+    return _word().findall(run)
 
 
 def is_unspaced(run: str) -> bool:
     """Whether a run is of a script that writes no space between words, or of Korean."""
-    return _IS_UNSPACED.match(run) is not None
+    return not run.isascii() and _IS_UNSPACED.match(run) is not None
 
 
 def is_han(run: str) -> bool:

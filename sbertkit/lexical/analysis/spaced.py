@@ -5,7 +5,7 @@ import unicodedata
 
 import Stemmer
 
-from sbertkit.lexical.analysis.scripts import WORD
+from sbertkit.lexical.analysis.scripts import words_of
 from sbertkit.lexical.analysis.words import MAX_TERM, Token, Words
 
 _CODE = re.compile("[0-9_+#@&]")
@@ -30,7 +30,7 @@ def spaced_words(run: str, language: str | None) -> Words:
     lower = run.lower() if run.isascii() else unicodedata.normalize("NFKC", run).casefold()
     if lower.isalnum() and lower.isascii():  # most words, in a tenth of the time
         return Words((Token(_stem(lower[:MAX_TERM], language), 0),), 1)
-    parts = WORD.findall(lower)
+    parts = words_of(lower)
     tokens = []
     if (len(parts) > 1 or parts[0] != lower) and _CODE.search(lower):
         tokens.append(Token(folded(lower)[:MAX_TERM], 0))

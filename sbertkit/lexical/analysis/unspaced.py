@@ -2,13 +2,20 @@
 
 import re
 import unicodedata
+from functools import cache
 
 from sbertkit.lexical.analysis.words import Token, Words
+
+_BLOCKS = (
+    *(range(0x0E00, 0x1100), range(0x1780, 0x17E0), range(0x1A20, 0x1A60), range(0xAA60, 0xAAE0)),
+    *(range(0x3099, 0x309B), range(0x302A, 0x3030)),
+)
+"""Where combining marks of these scripts are."""
 
 
 def characters_of(run: str) -> list[str]:
     """The characters of a run, each with its combining marks, in compatibility form."""
-    return _CLUSTER.findall(unicodedata.normalize("NFKC", run))
+    return _cluster().findall(unicodedata.normalize("NFKC", run))
 
 
 def bigram_words(run: str) -> Words:
@@ -22,13 +29,12 @@ def bigram_words(run: str) -> Words:
     return Words(tuple(tokens), len(characters))
 
 
-_BLOCKS = (
-    *(range(0x0E00, 0x1100), range(0x1780, 0x17E0), range(0x1A20, 0x1A60), range(0xAA60, 0xAAE0)),
-    *(range(0x3099, 0x309B), range(0x302A, 0x3030)),
-)
-_MARKS = "".join(
-    character
-    for character in map(chr, (code for block in _BLOCKS for code in block))
-    if unicodedata.category(character).startswith("M")
-)
-_CLUSTER = re.compile(f".[{_MARKS}]*", re.DOTALL)
+@cache
+def _cluster() -> re.Pattern[str]:
+    """A character with its marks; those beyond the scripts of this rule need no look."""
+    marks = "".join(
+        character
+        for character in map(chr, (code for block in _BLOCKS for code in block))
+        if unicodedata.category(character).startswith("M")
+    )
+    return re.compile(f".[{marks}]*", re.DOTALL)
