@@ -49,6 +49,9 @@ from .evaluation import (
     read_suite as read_suite,
     run_suite as run_suite,
 )
+from .lexical.options import (
+    LexicalOptions as LexicalOptions,
+)
 from .reranking import (
     Ranked as Ranked,
     Reranker as Reranker,
@@ -60,6 +63,7 @@ from .retrieval import (
     FieldInfo as FieldInfo,
     Hit as Hit,
     IndexInfo as IndexInfo,
+    LexicalInfo as LexicalInfo,
     Passage as Passage,
     Problem as Problem,
     Repair as Repair,

@@ -78,6 +78,9 @@ def state(path: Path, encoder: Encoder) -> set[str]:
         ids = {hit.id for hit in hits}
         assert len(ids) == len(hits) == len(index)
         assert index.verify() == ()
+        for hit in (*hits[:2], *hits[-1:]) if index.info().lexical else ():
+            found = index.search(hit.text, k=len(index), mode="lexical")
+            assert {hit.id} <= {one.id for one in found if one.score == found[0].score} <= ids
         return ids
 
 

@@ -7,6 +7,7 @@ import click
 
 from sbertkit.cli.changes import print_changes
 from sbertkit.cli.completion import INDEX, PATH
+from sbertkit.cli.lexical import lexical_options
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
@@ -35,6 +36,8 @@ from sbertkit.progress import say
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
     from sbertkit.retrieval import FieldInfo
+    from sbertkit.retrieval.lexical_index import Lexical
+    from sbertkit.retrieval.results import LexicalInfo
 
 
 _MAX_LISTED = 12
@@ -42,6 +45,7 @@ _MAX_LISTED = 12
 _FIXED = {
     *("kind", "recall", "memory", "queries", "clusters", "factory"),
     *("with_encoder", "mode", "overlap"),
+    *("lexical", "language", "k1", "b"),
 }
 """Parameters that a change keeps."""
 
@@ -88,6 +92,7 @@ _LARGE_SHARE = 10
     "Texts longer than the model's limit: a vector for each passage, of which the best counts; "
     "truncate them; or the mean of the vectors of their passages.",
 )
+@lexical_options(True, "Make the documents searchable by their words, too.")
 @click.option("--replace", is_flag=True, help="Replace the index of another corpus that is at DIR.")
 @click.option(
     "--update",
@@ -111,6 +116,7 @@ def index(
     with_encoder: bool | None,
     vectors: str | None,
     long: LongOptions,
+    lexical: "Lexical",
     replace: bool,
     update: bool,
     read: "ReadOptions",
@@ -158,6 +164,7 @@ def index(
         resume=resume,
         progress=not quiet,
         long=long.mode,
+        lexical=lexical,
         options=BuildOptions(clusters, factory, vectors, overlap=long.overlap),
     ) as built:
         facts = built.info()
@@ -174,6 +181,18 @@ def index(
     )
     if facts.measured is not None:
         print_line(recall_text(facts.measured))
+    if facts.lexical is not None:
+        detected = "" if "language" in given_options(click.get_current_context()) else ", detected"
+        print_line(f"words: {_words_text(facts.lexical)}{detected}")
+
+
+def _words_text(lexical: "LexicalInfo") -> str:
+    """A lexical index in a line."""
+    from rich.filesize import decimal
+
+    return (
+        f"language {lexical.language}, k1 {lexical.k1:g}, b {lexical.b:g}, {decimal(lexical.bytes)}"
+    )
 
 
 def _update(
@@ -243,6 +262,8 @@ def info(directory: str, output_format: str) -> None:
             [f"{name} ({field})" for name, field in fields.items()], _MAX_LISTED
         )
         facts["memory"] = described.memory or "any"
+        lexical = described.lexical
+        facts["lexical"] = "left out" if lexical is None else _words_text(lexical)
         measured = described.measured
         facts["measured"] = "not measured" if measured is None else recall_text(measured)
         if described.kind == "flat":
@@ -255,6 +276,7 @@ def info(directory: str, output_format: str) -> None:
             "encoder_bytes": "bytes of the bundled encoder",
             "long": "long texts",
             "vectors": "vectors, of passages",
+            "lexical": "words",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
         if measured is not None:

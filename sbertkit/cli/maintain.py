@@ -1,8 +1,11 @@
 """``compact``, ``repair``, ``upgrade`` and ``dump``."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
+from sbertkit.cli.lexical import lexical_options
 from sbertkit.cli.options import (
     device_option,
     filter_option,
@@ -16,12 +19,16 @@ from sbertkit.cli.output import print_line
 from sbertkit.encoder.long_options import LongOptions
 from sbertkit.formatting import counted
 
+if TYPE_CHECKING:
+    from sbertkit.retrieval.lexical_index import Lexical
+
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=INDEX)
+@lexical_options(None, "Make the words again, or leave them out.  [default: as they are]")
 @wait_option
 @no_progress_option
-def compact(directory: str) -> None:
+def compact(directory: str, lexical: "Lexical | None") -> None:
     """Rewrite the index DIR without its deleted documents.
 
     It has one segment then. Nothing is encoded and no model is loaded. Searches continue meanwhile.
@@ -29,13 +36,14 @@ def compact(directory: str) -> None:
     \b
     Example:
       sbertkit compact indexes/articles
+      sbertkit compact indexes/articles --lexical --language german
     """
     from rich.filesize import decimal
 
     from sbertkit.retrieval import compact_index, index_info
 
     before = index_info(directory)
-    changes = compact_index(directory)
+    changes = compact_index(directory, lexical=lexical)
     after = index_info(directory)
     segments = f"{before.segments} segments" if before.segments != 1 else "1 segment"
     print_line(

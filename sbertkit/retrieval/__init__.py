@@ -7,7 +7,16 @@ from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
 from sbertkit.retrieval.inspection import index_fields, index_info, verify_index
 from sbertkit.retrieval.repair import repair_index
-from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Passage, Problem, Repair, Stage
+from sbertkit.retrieval.results import (
+    Changes,
+    Hit,
+    IndexInfo,
+    LexicalInfo,
+    Passage,
+    Problem,
+    Repair,
+    Stage,
+)
 from sbertkit.retrieval.search_index import SearchIndex
 from sbertkit.retrieval.upgrade import upgrade_index
 
@@ -17,6 +26,7 @@ __all__ = [
     "FieldInfo",
     "Hit",
     "IndexInfo",
+    "LexicalInfo",
     "Passage",
     "Problem",
     "Repair",

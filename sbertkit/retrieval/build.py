@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,19 @@ from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.kinds.table import KindWish
 from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
-from sbertkit.retrieval.document_store import DOCUMENTS_FILE
+from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.encoded_vectors import EncodedVectors
 from sbertkit.retrieval.imported_vectors import (
     Importable,
     ImportedVectors,
     own_vectors,
     without_vectors,
+)
+from sbertkit.retrieval.lexical_index import (
+    Lexical,
+    describe_words,
+    lexical_options,
+    with_words,
 )
 from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.manifest_entries import DeclaredOptions, EncoderEntry
@@ -70,6 +76,7 @@ class IndexBuild:
     resume: bool = False
     progress: bool = False
     long: str = DEFAULT_LONG
+    lexical: Lexical = True
     options: BuildOptions = BuildOptions()  # frozen
 
     def __post_init__(self) -> None:
@@ -81,6 +88,7 @@ class IndexBuild:
         if with_encoder is not None and not isinstance(with_encoder, bool):
             raise InputTypeError(f"with_encoder must be True, False or None, not {with_encoder!r}")
         self._long  # noqa: B018  # checked
+        lexical_options(self.lexical)
         if self.resume and self.options.vectors is not None:
             raise InputError("with given vectors nothing is encoded: leave resume out")
 
@@ -134,16 +142,20 @@ class IndexBuild:
         elif encoder.device == "cpu":
             fill_cache(encoder)
         entry = _describe_encoder(encoder, path)
+        with closing(DocumentStore(folder / DOCUMENTS_FILE)) as stored:
+            lexical = describe_words(lexical_options(self.lexical), [stored])
         vectors = self._vectors(reader, encoder, entry)
+        segment = write_segment(workspace.root, folder, vectors)
         manifest = Manifest(
             generation=workspace.generation,
             encoder=entry,
             corpus=reader.path,
-            segments=(write_segment(workspace.root, folder, vectors),),
+            segments=with_words(workspace, lexical, [segment], progress=self.progress),
             exported=exported,
             tombstones=None,
             columns=reader.columns,
             long=self._long,
+            lexical=lexical,
             **asdict(self._wish),
         )
         source = partial(text_queries, lambda: encoder, texts=queries)

@@ -21,6 +21,12 @@ from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
 from sbertkit.retrieval.encoded_vectors import Encoded, EncodedVectors, encode_new, import_new
 from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
+from sbertkit.retrieval.lexical_index import (
+    Lexical,
+    describe_words,
+    lexical_options,
+    with_words,
+)
 from sbertkit.retrieval.manifest import read_manifest
 from sbertkit.retrieval.manifest_entries import SegmentEntry
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
@@ -189,13 +195,20 @@ def _without(
     return masks
 
 
-def compact_index(path: str | os.PathLike[str], *, known: View | None = None) -> Changes:
+def compact_index(
+    path: str | os.PathLike[str],
+    *,
+    lexical: Lexical | None = None,
+    known: View | None = None,
+) -> Changes:
     """Rewrites all segments of an index as one without the deleted rows, in one commit.
 
     An index that is compact already is left unchanged.
 
     Args:
         path: The index folder.
+        lexical: Whether it is to have a lexical index, which is then made anew; ``None`` keeps
+            what it has.
         known: An earlier view of the index.
 
     Raises:
@@ -204,10 +217,14 @@ def compact_index(path: str | os.PathLike[str], *, known: View | None = None) ->
         StorageError: The disk is full, a permission is missing or another process writes.
     """
     with _changing(path, known) as (view, workspace):
-        if len(view.segments) > 1 or view.manifest.deleted:
-            entries = [merge_segments(workspace, view, view.segments)] if len(view) else []
-            kept = [(entry, None) for entry in entries]
-            _put(workspace, view, kept, IndexWork(renewed=True))
+        compact = len(view.segments) <= 1 and not view.manifest.deleted
+        if not compact or lexical is not None:
+            kept: list[tuple[SegmentEntry, Segment | None]]
+            kept = [(segment.entry, segment) for segment in view.segments]
+            if not compact:
+                entries = [merge_segments(workspace, view, view.segments)] if len(view) else []
+                kept = [(entry, None) for entry in entries]
+            _put(workspace, view, kept, IndexWork(renewed=not compact), lexical=lexical)
         return Changes(documents=len(view))
 
 
@@ -283,8 +300,16 @@ def _put(
     kept: Sequence[tuple[SegmentEntry, Segment | None]],
     work: IndexWork,
     columns: ColumnChoice | None = None,
+    lexical: Lexical | None = None,
 ) -> None:
     """Commits a manifest with these segments, new ones or some of the view with their live rows."""
+    words, entries = view.manifest.lexical, [entry for entry, _ in kept]
+    if lexical is not None:
+        documents = [segment.documents for segment in view.segments]
+        words = describe_words(lexical_options(lexical), documents)
+        if words is not None:
+            entries = [entry.without_words() for entry in entries]
+    segments = with_words(workspace, words, entries)
     live = [None if segment is None else segment.live for _, segment in kept]
     workspace.sync()
     tombstones = None
@@ -293,7 +318,8 @@ def _put(
     manifest = replace(
         view.manifest,
         generation=workspace.generation,
-        segments=tuple(entry for entry, _ in kept),
+        segments=segments,
+        lexical=words,
         tombstones=tombstones,
         columns=columns or view.manifest.columns,
     )

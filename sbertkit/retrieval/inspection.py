@@ -9,6 +9,7 @@ from sbertkit.arguments import path_text
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex
 from sbertkit.index.tuning import TriedSettings
+from sbertkit.lexical.postings_file import WORDS_FILE
 from sbertkit.lock import LOCK_FILE
 from sbertkit.retrieval.database import PublishedDatabase
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
@@ -30,7 +31,7 @@ from sbertkit.retrieval.manifest import (
 )
 from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER
 from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
-from sbertkit.retrieval.results import IndexInfo, MeasuredRecall, Problem, Tried
+from sbertkit.retrieval.results import IndexInfo, LexicalInfo, MeasuredRecall, Problem, Tried
 
 _STRAY = "not part of the index: move it away"
 _OTHER_STATE = (
@@ -61,7 +62,16 @@ def describe(manifest: Manifest) -> IndexInfo:
         long=manifest.long.mode,
         overlap=manifest.long.overlap,
         vectors=manifest.vectors,
+        lexical=_lexical(manifest),
     )
+
+
+def _lexical(manifest: Manifest) -> LexicalInfo | None:
+    entry = manifest.lexical
+    if entry is None:
+        return None
+    words = (file for file in manifest.files() if Path(file.path).name == WORDS_FILE)
+    return LexicalInfo(entry.language, entry.k1, entry.b, sum(file.bytes for file in words))
 
 
 def _measured(manifest: Manifest) -> MeasuredRecall | None:

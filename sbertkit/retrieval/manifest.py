@@ -27,6 +27,7 @@ from sbertkit.retrieval.manifest_entries import (
     SEGMENTS_FOLDER,
     EncoderEntry,
     ExportEntry,
+    LexicalEntry,
     RecallEntry,
     SegmentEntry,
     TrainedEntry,
@@ -64,6 +65,7 @@ class Manifest:
         memory: Requested bytes in memory at most.
         trained: What the vector index has learnt, if its kind is trained.
         measured: The recall that was measured, if it was.
+        lexical: The lexical index, if there is one.
     """
 
     generation: Positive
@@ -81,11 +83,14 @@ class Manifest:
     memory: Positive | None = None
     trained: TrainedEntry | None = None
     measured: RecallEntry | None = None
+    lexical: LexicalEntry | None = None
 
     def __post_init__(self) -> None:
         self.wish  # noqa: B018  # checked
         if len({segment.id for segment in self.segments}) < len(self.segments):
             raise ValueError("duplicate segment")
+        if any(segment.has_words != (self.lexical is not None) for segment in self.segments):
+            raise ValueError("expected words in all segments if and only if they are searched")
         if (self.tombstones is not None) != (self.deleted > 0):
             raise ValueError("expected a file of tombstones if and only if documents are deleted")
         if self.tombstones and not _TOMBSTONES_PATH.fullmatch(self.tombstones.path):

@@ -13,6 +13,9 @@ from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.kinds.table import KINDS
 from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.index.tuning import TriedSettings
+from sbertkit.lexical.bm25 import Bm25
+from sbertkit.lexical.languages import LANGUAGES
+from sbertkit.lexical.postings_file import WORDS_FILE
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.schema import Count, Digest, Positive
@@ -64,8 +67,8 @@ class SegmentEntry:
             raise ValueError(f"{self.passages} passages of {self.documents} documents")
         names = _segment_files(self.kind, divided=self.passages is not None)
         expected = sorted(f"{folder}/{name}" for name in names)
-        optional = f"{folder}/{FIELDS_FILE}"
-        if sorted(file.path for file in self.files if file.path != optional) != expected:
+        optional = {f"{folder}/{name}" for name in _OPTIONAL_FILES}
+        if sorted(file.path for file in self.files if file.path not in optional) != expected:
             raise ValueError(f"expected the files {', '.join(expected)}")
         # Checked before memory is allocated for so many rows.
         sizes = {file.path: file.bytes for file in self.files}
@@ -77,8 +80,7 @@ class SegmentEntry:
         """The entry of a segment whose files are all written."""
         divided = passages.rows is not None
         names = sorted(_segment_files(kind, divided=divided))
-        if (folder / FIELDS_FILE).exists():
-            names.append(FIELDS_FILE)
+        names += [name for name in _OPTIONAL_FILES if (folder / name).exists()]
         files = tuple(SealedFile.of(root, folder / name) for name in names)
         rows = len(passages) if divided else None
         return cls(folder.name, passages.documents, kind, files, passages=rows)
@@ -87,7 +89,7 @@ class SegmentEntry:
         """The entry of a segment in `folder` with the same documents and another vector index."""
         known = {Path(file.path).name: file for file in self.files}
         names = sorted(_segment_files(kind, divided=self.passages is not None))
-        names += [FIELDS_FILE] if self.has_fields else []
+        names += [name for name in _OPTIONAL_FILES if name in known]
         files = tuple(
             replace(known[name], path=(folder / name).relative_to(root).as_posix())
             if name in DATA_FILES
@@ -96,10 +98,31 @@ class SegmentEntry:
         )
         return replace(self, id=folder.name, kind=kind, files=files)
 
+    def moved(self, name: str) -> "SegmentEntry":
+        """The entry of a segment with the same files in another folder."""
+        folder = f"{SEGMENTS_FOLDER}/{name}"
+        files = (replace(file, path=f"{folder}/{Path(file.path).name}") for file in self.files)
+        return replace(self, id=name, files=tuple(files))
+
+    def with_words(self, root: Path) -> "SegmentEntry":
+        """The entry with the file of words, which is written."""
+        words = SealedFile.of(root, root / SEGMENTS_FOLDER / self.id / WORDS_FILE)
+        return replace(self, files=(*self.files, words))
+
+    def without_words(self) -> "SegmentEntry":
+        """The entry without the file of words."""
+        files = (file for file in self.files if Path(file.path).name != WORDS_FILE)
+        return replace(self, files=tuple(files))
+
     @property
     def has_fields(self) -> bool:
         """Whether it has the file that filters read."""
         return any(Path(file.path).name == FIELDS_FILE for file in self.files)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it has the file of words."""
+        return any(Path(file.path).name == WORDS_FILE for file in self.files)
 
     @property
     def rows(self) -> int:
@@ -112,8 +135,9 @@ class SegmentEntry:
         return self.documents - self.deleted
 
 
-DATA_FILES = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE, FIELDS_FILE)
-"""What a segment has besides its vector index; the last two not always."""
+_OPTIONAL_FILES = (FIELDS_FILE, WORDS_FILE)
+DATA_FILES = (DOCUMENTS_FILE, VECTORS_FILE, PASSAGES_FILE, *_OPTIONAL_FILES)
+"""What a segment has besides its vector index; the last three not always."""
 
 
 def _segment_files(kind: str, *, divided: bool) -> tuple[str, ...]:
@@ -212,6 +236,37 @@ class RecallEntry:
         expected = [f"{RECALL_FOLDER}/{self.id}/{QUERIES_FILE}"]
         if [file.path for file in self.files] != expected:
             raise ValueError(f"expected the file {expected[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEntry:
+    """The lexical index, whose files are those of words in all segments.
+
+    Attributes:
+        language: The language that the words are of.
+        k1: Parameter of BM25.
+        b: Parameter of BM25.
+        rules: Version of the rules by which the words were made.
+    """
+
+    language: str
+    k1: float
+    b: float
+    rules: Positive
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            raise ValueError(f"unknown language {self.language[:50]!r}")
+        self.bm25  # noqa: B018  # checked
+
+    @property
+    def bm25(self) -> Bm25:
+        """The parameters of scores.
+
+        Raises:
+            ValueError: One is out of range.
+        """
+        return Bm25(self.k1, self.b)
 
 
 @dataclass(frozen=True, slots=True)

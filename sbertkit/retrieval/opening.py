@@ -12,12 +12,18 @@ from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitErr
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment
 from sbertkit.index.vector_search import VectorSearch
+from sbertkit.lexical.postings_file import WORDS_FILE, PostingsFile
 from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.filters.segment_fields import SegmentFields
 from sbertkit.retrieval.manifest import Manifest, check_file, read_manifest
-from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER, EncoderEntry, SegmentEntry
+from sbertkit.retrieval.manifest_entries import (
+    PASSAGES_FILE,
+    SEGMENTS_FOLDER,
+    EncoderEntry,
+    SegmentEntry,
+)
 from sbertkit.retrieval.passage_file import read_passages
 from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.trained_files import read_learnt
@@ -27,23 +33,27 @@ from sbertkit.sealed import SealedFile
 READ_ATTEMPTS = 10
 """How often a reader starts again when a writer commits a newer generation meanwhile."""
 
+_TEXT_FILES = (DOCUMENTS_FILE, PASSAGES_FILE, FIELDS_FILE, WORDS_FILE)
+"""What is read of a segment whose vectors are not searched."""
+
 HASH_ALL_BYTES = 2**30
 """Size of an index up to which opening it hashes every file."""
 
 
-def open_view(root: Path, known: View | None = None) -> View:
+def open_view(root: Path, known: View | None = None, *, vectors: bool = True) -> View:
     """The current state of an index folder: one whole generation, its files checked.
 
     Args:
         root: The index folder.
         known: An earlier state, whose segments are not opened again.
+        vectors: Whether the vectors are opened; else only documents and words are read and checked.
 
     Raises:
         DamagedIndex: A file is missing, truncated or changed.
         InputError: The folder is no index.
         StorageError: A file cannot be read.
     """
-    opened = _Opened(root, known)
+    opened = _Opened(root, known, vectors=vectors)
     for _ in range(READ_ATTEMPTS):
         manifest = read_manifest(root)
         try:
@@ -68,12 +78,13 @@ def open_generation(root: Path, manifest: Manifest) -> View:
 class _Opened:
     """Files that were checked and opened, so that the next attempt need not do it again."""
 
-    def __init__(self, root: Path, known: View | None) -> None:
+    def __init__(self, root: Path, known: View | None, *, vectors: bool = True) -> None:
         self._root = root
-        self._known = known
+        self._vectors = vectors
+        self._known = known if known is not None and known.has_vectors == vectors else None
         self._checked: set[SealedFile] = set()
         self._segments: dict[str, Segment] = {}
-        if known is not None:
+        if known is not None and self._known is known:
             self._checked.update(known.manifest.files())
             self._segments.update((segment.entry.id, segment) for segment in known.segments)
 
@@ -86,7 +97,8 @@ class _Opened:
                 self._segment(entry, rows, manifest.encoder.dim)
                 for entry, rows in zip(manifest.segments, live, strict=True)
             ]
-            return View(manifest, segments, self._search(manifest, segments))
+            search = self._search(manifest, segments) if self._vectors else None
+            return View(manifest, segments, search)
 
     def _search(self, manifest: Manifest, segments: Sequence[Segment]) -> VectorSearch:
         """The search over the vectors of segments."""
@@ -106,10 +118,12 @@ class _Opened:
     def _check(self, manifest: Manifest) -> None:
         hash_all = sum(entry.bytes for entry in manifest.files()) <= HASH_ALL_BYTES
         for entry in manifest.files():
-            if entry in self._checked:
+            name = Path(entry.path).name
+            read = self._vectors or name in _TEXT_FILES or entry == manifest.tombstones
+            if entry in self._checked or not read:
                 continue
             # The vectors are memory-mapped, not parsed, so that a large file need not be read.
-            hashed = hash_all or Path(entry.path).name != VECTORS_FILE
+            hashed = hash_all or name != VECTORS_FILE
             problem = check_file(self._root, entry, hashed=hashed)
             if problem is not None:
                 raise DamagedIndex(
@@ -124,15 +138,17 @@ class _Opened:
         if known is not None and known.entry.files == entry.files:
             return known.with_live(live, entry)
         folder = self._root / SEGMENTS_FOLDER / entry.id
-        vectors = VectorSegment.open(folder, entry.rows, dim)
+        vectors = VectorSegment.open(folder, entry.rows, dim) if self._vectors else None
         passages = read_passages(folder, entry)
-        if vectors.kind.name != entry.kind:
+        if vectors is not None and vectors.kind.name != entry.kind:
             raise DamagedIndex(f"{folder}: expected kind {entry.kind}, found {vectors.kind.name}")
         documents = DocumentStore(folder / DOCUMENTS_FILE)
         if len(documents) != entry.documents:
             raise DamagedIndex(f"{folder}: vectors and documents differ in number")
         fields = SegmentFields(documents, folder / FIELDS_FILE if entry.has_fields else None)
-        segment = Segment(entry, vectors, documents, passages, fields).with_live(live, entry)
+        words = PostingsFile(folder / WORDS_FILE, entry.documents) if entry.has_words else None
+        segment = Segment(entry, vectors, documents, passages, fields, words)
+        segment = segment.with_live(live, entry)
         self._segments[entry.id] = segment
         return segment
 

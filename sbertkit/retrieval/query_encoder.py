@@ -44,14 +44,18 @@ def as_matrix(rows: Any) -> Vectors:
 class QueryEncoder:
     """Encodes queries and caches the vectors of the last ones; safe to share between threads.
 
-    Args:
+    Attributes:
+        dim: Size of a vector.
         encoder: The encoder.
+
+    Args:
+        encoder: See above.
         cached: How many vectors are kept, those that were used last.
     """
 
     def __init__(self, encoder: Encoder, cached: int = 1_024) -> None:
         self.dim = encoder.dim
-        self._encoder = encoder
+        self.encoder = encoder
         self._cached = cached
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = fork_safe_lock()
@@ -69,7 +73,7 @@ class QueryEncoder:
             known = {text: self._vectors[text] for text in texts if text in self._vectors}
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
-            known.update(zip(new, self._encoder.encode(new, kind="query"), strict=True))
+            known.update(zip(new, self.encoder.encode(new, kind="query"), strict=True))
         with self._lock:
             for text in texts[-self._cached :]:
                 self._vectors[text] = known[text].copy()  # not a view that keeps all the others
@@ -105,3 +109,30 @@ def query_vectors(queries: Sequence[Query] | Vectors, encoder: QueryEncoder) -> 
             f"the index has vectors of size {encoder.dim}, the query has size {vectors.shape[1]}"
         )
     return vectors
+
+
+def query_texts(queries: Iterable[object], reader: str) -> list[str]:
+    """The queries, all of which are texts.
+
+    Args:
+        queries: They.
+        reader: What reads them, for messages.
+
+    Raises:
+        InputError: One is blank.
+        InputTypeError: One is a vector, or they are no list.
+    """
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise InputTypeError(
+            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
+        )
+    texts = []
+    for number, query in enumerate(queries, 1):
+        if not isinstance(query, str):
+            raise InputTypeError(
+                f"query {number} is no text, which {reader} reads; search for texts, or without it"
+            )
+        if is_blank(query):
+            raise InputError(f"query {number} is blank; give it some words")
+        texts.append(query)
+    return texts

@@ -16,12 +16,14 @@ from sbertkit.encoder.passage_table import PassageTable
 from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, segment_files
+from sbertkit.lexical.postings_file import WORDS_FILE
 from sbertkit.retrieval.bundled_encoder import bundle_encoder
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.encoded_vectors import EncodedVectors
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.inspection import unnamed
 from sbertkit.retrieval.journal import is_made
+from sbertkit.retrieval.lexical_index import with_words
 from sbertkit.retrieval.manifest import Manifest, check_files
 from sbertkit.retrieval.manifest_entries import (
     ENCODER_FOLDER,
@@ -203,9 +205,13 @@ class _Repair:
         manifest = replace(
             self._manifest,
             generation=workspace.generation,
-            segments=tuple(
-                replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
-                for entry, rows in kept
+            segments=with_words(
+                workspace,
+                self._manifest.lexical,
+                [
+                    replace(entry, deleted=0 if rows is None else len(rows.mask) - rows.count)
+                    for entry, rows in kept
+                ],
             ),
             exported=exported,
             tombstones=tombstones,
@@ -252,6 +258,10 @@ class _Repair:
         """The segment, or its replacement if a file of it is bad."""
         names = (PASSAGES_FILE, FIELDS_FILE, *segment_files(entry.kind))
         wrong = [name for name in names if self._problem(entry, name) is not None]
+        if self._problem(entry, WORDS_FILE) is not None:
+            path = f"{SEGMENTS_FOLDER}/{entry.id}/{WORDS_FILE}"
+            self.repaired.append(Problem(path, "rebuilt from the stored texts"))
+            entry = entry.without_words()
         if not wrong:
             return entry
         old, folder = self._root / SEGMENTS_FOLDER / entry.id, workspace.new_segment()

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from sbertkit.arguments import path_text, whole_number
 from sbertkit.arrays import Vectors
-from sbertkit.data import is_blank
-from sbertkit.errors import InputError, InputTypeError
+from sbertkit.errors import InputTypeError
 from sbertkit.reranking import RERANK_DEPTH, Reranker
+from sbertkit.retrieval.query_encoder import query_texts
 from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
 
@@ -80,7 +80,7 @@ class Reranking:
         Raises:
             InputTypeError: A query is no text.
         """
-        texts = _texts(queries)
+        texts = query_texts(queries, "a re-ranker")
         deeper = wanted._replace(k=max(self.depth, wanted.k))
 
         def candidates() -> Iterator[tuple[str, list[Hit]]]:
@@ -94,30 +94,6 @@ class Reranking:
                 note_stage([hits], "rerank")
             found.append(hits[: wanted.k])
         return found
-
-
-def _texts(queries: Iterable[object]) -> list[str]:
-    """The queries, all of which are texts.
-
-    Raises:
-        InputError: One is blank.
-        InputTypeError: One is a vector, or they are no list.
-    """
-    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
-        raise InputTypeError(
-            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
-        )
-    texts = []
-    for number, query in enumerate(queries, 1):
-        if not isinstance(query, str):
-            raise InputTypeError(
-                f"query {number} is no text, which a re-ranker reads; search for texts, or leave "
-                "rerank out"
-            )
-        if is_blank(query):
-            raise InputError(f"query {number} is blank; give it some words")
-        texts.append(query)
-    return texts
 
 
 def note_stage(found: Iterable[Sequence[Hit]], name: str) -> None:

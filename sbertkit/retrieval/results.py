@@ -43,14 +43,15 @@ class Hit(_Found):
 
     Attributes:
         id: The document's id.
-        score: The exact cosine of the query and the passage, -1 to 1; of a re-ranked search, the
-            re-ranker's score before its activation.
+        score: The exact cosine of the query and the passage, -1 to 1; in mode ``lexical`` BM25 over
+            the whole index; of a re-ranked search, the re-ranker's score before its activation.
         text: The stored text of the document.
         metadata: The document's metadata.
         passage: The passage of the document that is nearest to the query; the whole text where it
             has one vector.
         plan: How it was searched for, if the search was asked to explain; else ``None``.
-        stages: What each stage of such a search found: ``dense``, ``rerank``; else empty.
+        stages: What each stage of such a search found: ``dense`` or ``lexical``, ``rerank``; else
+            empty.
     """
 
     passage: Passage
@@ -200,6 +201,23 @@ class MeasuredRecall:
 
 
 @dataclass(frozen=True, slots=True)
+class LexicalInfo:
+    """How documents are searched by their words.
+
+    Attributes:
+        language: The language that their words are of.
+        k1: Parameter of BM25.
+        b: Parameter of BM25.
+        bytes: Size of the files of words.
+    """
+
+    language: str
+    k1: float
+    b: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class IndexInfo:
     """The description of an index.
 
@@ -223,6 +241,7 @@ class IndexInfo:
         overlap: Tokens that a passage has of the one before.
         vectors: Number of vectors, a document having one for each passage; those of deleted
             documents are counted.
+        lexical: How documents are searched by their words; ``None`` if they cannot be.
     """
 
     documents: int
@@ -242,6 +261,7 @@ class IndexInfo:
     long: str
     overlap: int
     vectors: int
+    lexical: LexicalInfo | None
 
     def to_dict(self) -> dict[str, Any]:
         """The description as JSON can hold it."""

@@ -25,9 +25,16 @@ from sbertkit.retrieval.current_view import CurrentView
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
 from sbertkit.retrieval.inspection import describe, index_fields, index_info, verify_index
-from sbertkit.retrieval.manifest import read_manifest
+from sbertkit.retrieval.lexical_hits import lexical_hits
+from sbertkit.retrieval.lexical_index import Lexical
+from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
-from sbertkit.retrieval.query_encoder import Query, QueryEncoder, query_vectors
+from sbertkit.retrieval.query_encoder import (
+    Query,
+    QueryEncoder,
+    query_texts,
+    query_vectors,
+)
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.rerank import (
     LoadedReranker,
@@ -39,7 +46,7 @@ from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.tune import tune_index
 from sbertkit.retrieval.tuning_queries import QueryTexts
 from sbertkit.retrieval.upgrade import upgrade_index
-from sbertkit.retrieval.view import View, Wanted
+from sbertkit.retrieval.view import DENSE, LEXICAL, MODES, View, Wanted
 
 _DOCUMENTS_PER_CHUNK = 100
 
@@ -54,7 +61,6 @@ class SearchIndex:
 
     Attributes:
         path: The folder.
-        encoder: The encoder for queries.
     """
 
     # What needs no encoder works on the folder of an index, without opening it.
@@ -65,16 +71,25 @@ class SearchIndex:
     dump_at = staticmethod(dump_index)
     upgrade_at = staticmethod(upgrade_index)
 
-    def __init__(self, path: Path, encoder: Encoder, view: View) -> None:
+    def __init__(
+        self, path: Path, encoder: Encoder | Callable[[Manifest], Encoder], view: View
+    ) -> None:
         self.path = path
-        self.encoder = encoder
+        self._load = encoder
         self._current = CurrentView(path, view)
-        self._queries = QueryEncoder(encoder)
+        self._queries = QueryEncoder(encoder) if isinstance(encoder, Encoder) else None
         self._reranker = LoadedReranker()
 
     def __reduce__(self) -> tuple[object, ...]:
         """A copy in another process opens the folder again, with the same encoder."""
+        if self._queries is None:
+            return partial(SearchIndex.open, mode=LEXICAL), (self.path,)
         return SearchIndex.open, (self.path, self.encoder)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder for queries; loaded now if the index was opened for words alone."""
+        return self._dense().encoder
 
     @classmethod
     def build(
@@ -92,6 +107,7 @@ class SearchIndex:
         resume: bool = False,
         progress: bool = False,
         long: str = DEFAULT_LONG,
+        lexical: Lexical = True,
         options: BuildOptions = BuildOptions(),  # noqa: B008  # frozen
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
@@ -123,6 +139,8 @@ class SearchIndex:
             long: What is done with texts longer than the encoder's limit: ``passages`` gives each
                 of their passages a vector, and a hit the nearest one; ``mean`` gives the text the
                 mean of these vectors; ``truncate`` leaves out what is beyond the limit.
+            lexical: Whether documents can be searched by their words, too; `LexicalOptions` say in
+                which language, which is else detected, and how words score.
             options: What only some builds need.
 
         Raises:
@@ -131,7 +149,17 @@ class SearchIndex:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         build = IndexBuild(
-            kind, recall, memory, queries, read, with_encoder, resume, progress, long, options
+            kind,
+            recall,
+            memory,
+            queries,
+            read,
+            with_encoder,
+            resume,
+            progress,
+            long,
+            lexical,
+            options,
         )
         load = encoder if callable(encoder) else partial(_checked, encoder)
         if not callable(encoder):
@@ -150,6 +178,7 @@ class SearchIndex:
         model: str | None = None,
         device: str = "auto",
         trust_remote_code: bool = False,
+        mode: str = DENSE,
     ) -> "SearchIndex":
         """The index of a folder, its files checked against their SHA-256 before any is parsed.
 
@@ -162,6 +191,8 @@ class SearchIndex:
             model: Where that encoder is now, if not where the index names it; it is loaded.
             device: Where to run an encoder that is loaded.
             trust_remote_code: Run Python code that comes with its model.
+            mode: ``lexical`` opens neither vectors nor encoder until they are first needed, which
+                takes a tenth of the time.
 
         Raises:
             MissingFile: There is no such folder.
@@ -174,16 +205,15 @@ class SearchIndex:
         root = Path(path_text(path)).absolute()
         if encoder is not None:
             _checked(encoder)
+        load = partial(
+            load_encoder, root, model=model, device=device, trust_remote_code=trust_remote_code
+        )
+        if _checked_mode(mode) == LEXICAL and encoder is None:
+            return cls(root, load, open_view(root, vectors=False))
         view = open_view(root)
         try:
             if encoder is None:
-                encoder = load_encoder(
-                    root,
-                    view.manifest,
-                    model=model,
-                    device=device,
-                    trust_remote_code=trust_remote_code,
-                )
+                encoder = load(view.manifest)
             check_encoder(root, view.manifest.encoder, encoder)
         except BaseException:
             view.close()
@@ -195,6 +225,7 @@ class SearchIndex:
         query: Query,
         k: int = 10,
         *,
+        mode: str = DENSE,
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
@@ -209,6 +240,9 @@ class SearchIndex:
         Args:
             query: A text, or a vector (dim,).
             k: How many, from 1.
+            mode: ``dense`` compares vectors; ``lexical`` finds documents by their words, also
+                fewer than `k`: ``"..."`` is a phrase that they must have, and ``-`` before a word
+                or a phrase leaves out those that have it.
             exact: Compare with every vector, whatever the kind of index.
             hits: ``passages`` for the best passages, several of which may be of one document.
             filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
@@ -221,7 +255,8 @@ class SearchIndex:
                 score and rank before the re-ranker and after.
 
         Raises:
-            InputError: A blank query, `k` below 1, a vector of the wrong size or without direction.
+            InputError: A blank query, `k` below 1, a vector of the wrong size or without direction;
+                of mode ``lexical``, an index without words.
             BadFilter: The filter cannot be read, or names a field that no document has.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
@@ -233,6 +268,7 @@ class SearchIndex:
         return self.search_batch(
             [query],
             k,
+            mode=mode,
             exact=exact,
             hits=hits,
             filter=filter,
@@ -246,6 +282,7 @@ class SearchIndex:
         queries: Sequence[Query] | Vectors,
         k: int = 10,
         *,
+        mode: str = DENSE,
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
@@ -256,7 +293,10 @@ class SearchIndex:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
-        wanted = Wanted(whole_number("k", k), exact, hits == "passages", explain)
+        passages = hits == "passages"
+        wanted = Wanted(whole_number("k", k), exact, passages, explain, _checked_mode(mode))
+        if wanted.mode != LEXICAL:
+            self._dense()
         reranking = None
         if rerank is not None:
             reranking = Reranking(self._reranker.of(rerank), rerank_depth)
@@ -270,10 +310,14 @@ class SearchIndex:
         self, view: View, queries: Sequence[Query] | Vectors, wanted: Wanted
     ) -> list[list[Hit]]:
         """The hits of each query, not re-ranked."""
-        vectors = query_vectors(queries, self._queries)
-        found = view.search(vectors, wanted) if len(vectors) else []
+        if wanted.mode == LEXICAL:
+            texts = query_texts(queries, "a search by words")
+            found = lexical_hits(self.path, view, texts, wanted)
+        else:
+            vectors = query_vectors(queries, self._dense())
+            found = view.search(vectors, wanted) if len(vectors) else []
         if wanted.explain:
-            note_stage(found, "dense")
+            note_stage(found, wanted.mode)
         return found
 
     def get(self, document_id: str | int) -> Document:
@@ -400,17 +444,19 @@ class SearchIndex:
                 self.path, ids, filter=filter, missing_ok=missing_ok, known=view
             )
 
-    def compact(self, *, timeout: float | None = None) -> Changes:
+    def compact(self, *, lexical: Lexical | None = None, timeout: float | None = None) -> Changes:
         """Rewrites the index as one segment without deleted documents; nothing is encoded.
 
         Args:
+            lexical: Whether documents can be searched by their words afterwards, which are then
+                made again; see `build`. ``None`` keeps what there is.
             timeout: Seconds to wait for another process that writes; ``None``: not at all.
 
         Raises:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         with waiting(timeout), self._changing() as view:
-            return compact_index(self.path, known=view)
+            return compact_index(self.path, lexical=lexical, known=view)
 
     def tune(
         self,
@@ -466,6 +512,7 @@ class SearchIndex:
         Raises:
             InputError: A count below 1, or a seed below 0.
         """
+        self._dense()
         with self._current.used() as view:
             count = min(whole_number("count", count), view.row_count)
             generator = np.random.default_rng(whole_number("seed", seed, least=0))
@@ -543,10 +590,28 @@ class SearchIndex:
             seen = self._current.manifest
             if read_manifest(self.path) == seen:
                 return seen != view.manifest
-            newer = open_view(self.path, view)
-            check_encoder(self.path, newer.manifest.encoder, self.encoder)
+            newer = open_view(self.path, view, vectors=self._queries is not None)
+            if self._queries is not None:
+                check_encoder(self.path, newer.manifest.encoder, self._queries.encoder)
             if self._current.replace(newer, seen):
                 return True
+
+    def _dense(self) -> QueryEncoder:
+        """The encoder of queries, which with the vectors is loaded when first needed.
+
+        Raises:
+            InputError: As `open`.
+        """
+        while self._queries is None:
+            seen = self._current.manifest
+            view = open_view(self.path)
+            encoder = self._load
+            if not isinstance(encoder, Encoder):
+                encoder = encoder(view.manifest)
+            check_encoder(self.path, view.manifest.encoder, encoder)
+            if self._current.replace(view, seen):
+                self._queries = QueryEncoder(encoder)
+        return self._queries
 
     def _drawn(self, documents: Iterator[Document]) -> Iterator[Document]:
         """The documents, read in chunks, so that `close` need not wait for the last."""
@@ -556,6 +621,12 @@ class SearchIndex:
             if not drawn:
                 return
             yield from drawn
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise InputError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+    return mode
 
 
 def _checked(encoder: object) -> Encoder:

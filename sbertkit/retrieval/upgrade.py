@@ -14,6 +14,7 @@ from sbertkit.errors import InputError
 from sbertkit.progress import track
 from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.retrieval.encoded_vectors import EncodedVectors, Origin, digest, encode_new
+from sbertkit.retrieval.lexical_index import with_words
 from sbertkit.retrieval.manifest import Manifest, is_current
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_generation
 from sbertkit.retrieval.results import Changes
@@ -84,7 +85,8 @@ def upgrade_index(
                 known = partial(_known, view)
                 new, encoded = encode_new(source, staged, [None] * count, view, known)
                 segment = merge_segments(workspace, view, (), new)
-                upgraded = replace(manifest, segments=(segment,), tombstones=None)
+                segments = with_words(workspace, manifest.lexical, [segment])
+                upgraded = replace(manifest, segments=segments, tombstones=None)
             upgraded = replace(upgraded, generation=workspace.generation, long=long)
             upgraded = IndexWork(partial(text_queries, load), renewed=True).settle(
                 workspace, upgraded

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ import numpy.typing as npt
 from sbertkit.arrays import Vectors
 from sbertkit.data import Document, SourcedDocument
 from sbertkit.encoder.passage_table import TO_THE_END, Bounds, PassageTable, passage_text
-from sbertkit.errors import DamagedIndex
+from sbertkit.errors import DamagedIndex, InputError
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import Rows, VectorSegment
 from sbertkit.index.vector_search import VectorSearch
+from sbertkit.lexical.bm25 import Bm25
+from sbertkit.lexical.postings_file import PostingsFile
+from sbertkit.lexical.search import LexicalSearch, LexicalSegment
 from sbertkit.retrieval.document_store import DocumentStore, StoredRow
 from sbertkit.retrieval.filters import parse_filter
 from sbertkit.retrieval.filters.known_fields import FieldInfo, check_fields, fields_of_segments
@@ -26,12 +29,20 @@ from sbertkit.retrieval.results import Hit, Passage
 
 Mask = npt.NDArray[np.bool_]
 
+DENSE = "dense"
+LEXICAL = "lexical"
+MODES = (DENSE, LEXICAL)
+"""What a search compares: vectors, or words."""
+
 _DEEPER = 4
 """By how much the search goes deeper where too few documents were among the passages found."""
 _MAX_FILTERS = 8
 """Filters whose documents are remembered."""
 _MAX_PASSAGES = 8
 """Of a document, among the best: so deep a search goes at once where documents have as many."""
+
+
+Opened = TypeVar("Opened", VectorSegment, VectorSearch)
 
 
 class Wanted(NamedTuple):
@@ -42,12 +53,14 @@ class Wanted(NamedTuple):
         exact: Whether to compare with every vector.
         passages: Whether a hit is a passage; else a document, with its best passage.
         explain: Whether each hit says how it was searched for.
+        mode: One of `MODES`.
     """
 
     k: int
     exact: bool = False
     passages: bool = False
     explain: bool = False
+    mode: str = DENSE
 
 
 class _Best(NamedTuple):
@@ -63,21 +76,32 @@ class Segment:
 
     Attributes:
         entry: Its entry in the manifest.
-        vectors: Its vectors.
+        opened_vectors: Its vectors; ``None`` if the index was opened without.
         documents: Its documents.
         passages: The document and the part of it that each vector stands for.
         fields: What filters read.
+        words: Its words; ``None`` if the index has none.
         live: Its documents that are not deleted; ``None`` if none is deleted.
         live_rows: Its vectors of those documents; likewise.
     """
 
     entry: SegmentEntry
-    vectors: VectorSegment
+    opened_vectors: VectorSegment | None
     documents: DocumentStore
     passages: PassageTable
     fields: SegmentFields
+    words: PostingsFile | None = None
     live: LiveRows | None = None
     live_rows: LiveRows | None = None
+
+    @property
+    def vectors(self) -> VectorSegment:
+        """Its vectors.
+
+        Raises:
+            InputError: The index was opened without.
+        """
+        return _present(self.opened_vectors)
 
     @property
     def count(self) -> int:
@@ -128,26 +152,55 @@ class View:
     Attributes:
         manifest: The manifest.
         segments: Its segments in its order.
-        vectors: The search over their vectors.
+        has_vectors: Whether their vectors can be searched.
 
     Args:
         manifest: See above.
         segments: See above.
-        vectors: See above.
+        vectors: The search over their vectors; ``None`` if they were not opened.
+        whole: The view that this one has some documents of, if it was filtered.
     """
 
     def __init__(
-        self, manifest: Manifest, segments: Iterable[Segment], vectors: VectorSearch
+        self,
+        manifest: Manifest,
+        segments: Iterable[Segment],
+        vectors: VectorSearch | None,
+        whole: "View | None" = None,
     ) -> None:
         self.manifest = manifest
         self.segments = tuple(segments)
-        self.vectors = vectors
+        self.has_vectors = vectors is not None
+        self._vectors = vectors
+        self._whole = whole
         rows = [len(segment.passages) for segment in self.segments]
         self._starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
         self._matching: dict[str, View] = {}
 
     def __len__(self) -> int:
         return sum(segment.count for segment in self.segments)
+
+    @property
+    def vectors(self) -> VectorSearch:
+        """The search over the vectors.
+
+        Raises:
+            InputError: The index was opened without.
+        """
+        return _present(self._vectors)
+
+    @cached_property
+    def lexical(self) -> LexicalSearch:
+        """The search over the words of all documents, also those that a filter leaves out."""
+        if self._whole is not None:
+            return self._whole.lexical
+        segments = [
+            LexicalSegment(segment.words, None if segment.live is None else segment.live.mask)
+            for segment in self.segments
+            if segment.words is not None
+        ]
+        entry = self.manifest.lexical
+        return LexicalSearch(segments, Bm25() if entry is None else entry.bm25)
 
     @property
     def row_count(self) -> int:
@@ -224,7 +277,7 @@ class View:
     def filtered(self, masks: Sequence[Mask]) -> "View":
         """The documents that some masks have, one for each segment."""
         among = [segment.among(mask) for segment, mask in zip(self.segments, masks, strict=True)]
-        return View(self.manifest, among, self.vectors)
+        return View(self.manifest, among, self._vectors, self._whole or self)
 
     def matching(self, condition: str | None) -> "View":
         """The documents that match a filter, all without one; kept for the next search.
@@ -277,6 +330,20 @@ class View:
             for sourced in segment.live_documents():
                 yield sourced.document
 
+    def documents_at(self, numbers: Rows) -> list[Document]:
+        """The documents of some numbers through all segments, in the order given."""
+        counts = [segment.passages.documents for segment in self.segments]
+        starts = np.cumsum([0, *counts])
+        places = np.searchsorted(starts, numbers, side="right") - 1
+        rows = (numbers - starts[places]).tolist()
+        stored = {
+            place: self.segments[place].documents.at(
+                [row for row, of in zip(rows, places.tolist(), strict=True) if of == place]
+            )
+            for place in set(places.tolist())
+        }
+        return [stored[place][row] for place, row in zip(places.tolist(), rows, strict=True)]
+
     def sample(self, drawn: Rows) -> tuple[list[str], Vectors]:
         """The vectors (n, dim) with these numbers, ascending, and the ids of their documents."""
         ids: list[str] = []
@@ -316,6 +383,12 @@ class View:
             hit.plan = plan
             hits.append(hit)
         return hits
+
+
+def _present(opened: Opened | None) -> Opened:
+    if opened is None:
+        raise InputError("the index was opened for mode lexical alone, without its vectors")
+    return opened
 
 
 def _passage(text: str, bounds: Bounds) -> Passage:

@@ -120,6 +120,7 @@ def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: st
         "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
         "memory", "measured", "fields",
         "segments", "deleted", "encoder_bytes", "precision", "long", "overlap", "vectors",
+        "lexical",
     }  # fmt: skip
     assert (facts["documents"], facts["kind"], facts["model"]) == (3, "flat", model)
 

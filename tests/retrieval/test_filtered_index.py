@@ -369,7 +369,7 @@ def test_a_damaged_file_is_found_and_written_again_from_the_documents(
 
 def test_writing_leaves_nothing_behind(path: Path) -> None:
     names = {file.name for file in (path / "segments").rglob("*") if file.is_file()}
-    assert names == {"vectors.npy", "documents.db", "build.json", "fields.db"}
+    assert names == {"vectors.npy", "documents.db", "build.json", "fields.db", "words.bin"}
 
 
 def changed(path: Path, *statements: str) -> None:

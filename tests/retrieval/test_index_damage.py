@@ -33,6 +33,7 @@ from sbertkit.retrieval import (
 CORPUS = mixed_documents(60)
 FILES = (
     *("manifest.json", "documents.db", "passages.npy", "vectors.npy", "index.faiss", "build.json"),
+    "words.bin",
 )
 
 
@@ -122,7 +123,7 @@ def test_a_missing_segment_is_reported_with_all_its_files(
     away = (index / "segments").rename(index.parent / "away")
     with pytest.raises(DamagedIndex, match="missing; restore it from a backup or build"):
         SearchIndex.open(index, tiny_encoder)
-    assert [problem.reason for problem in SearchIndex.verify_at(index)] == ["missing"] * 5
+    assert [problem.reason for problem in SearchIndex.verify_at(index)] == ["missing"] * 6
     away.rename(index / "segments")
 
 

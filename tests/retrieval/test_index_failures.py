@@ -362,7 +362,7 @@ def test_every_file_is_on_the_disk_before_the_manifest_names_it(
     committed = steps.index("name manifest.json")
     root = path if there_already else path.with_name(".index.building")
     written = [place for place in path.rglob("*") if place.name not in ("manifest.json", ".lock")]
-    assert len(written) == 11  # three files of the encoder and four of the segment among them
+    assert len(written) == 12  # three files of the encoder and five of the segment among them
     expected = {f"sync {place.name}" for place in (*written, root)}
     done_with = {"sync chunks.jsonl"}  # which vectors are there, while they are made
     expected |= done_with

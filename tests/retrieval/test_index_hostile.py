@@ -241,3 +241,24 @@ def test_changed_faiss_files_are_refused_or_do_no_harm(
             changed[place] = source.integers(256)
         put(folder / kind, "index.faiss", bytes(changed))
         used(folder / kind, tiny_encoder)
+
+
+def test_changed_words_are_refused_or_do_no_harm(folder: Path, tiny_encoder: Encoder) -> None:
+    source = np.random.default_rng(5)
+    index = folder / "flat"
+    content = next(index.rglob("words.bin")).read_bytes()
+    text = CORPUS[3][1]
+    for turn in range(150):
+        changed = bytearray(content)
+        for place in source.integers(64 if turn % 3 else len(content), size=3):
+            changed[place] = source.choice((0, 1, 127, 255))
+        put(index, "words.bin", bytes(changed))
+        try:
+            with SearchIndex.open(index, mode="lexical") as opened:
+                for query in (text, f'"{text}" {CORPUS[4][1]}', f"{text} -d"):
+                    assert len(opened.search(query, k=3, mode="lexical")) <= 3
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017  # what is let through must be searched
+    put(index, "words.bin", content)
+    with SearchIndex.open(index, mode="lexical") as opened:
+        assert opened.search(text, k=1, mode="lexical")[0].id == CORPUS[3][0]

@@ -23,6 +23,13 @@ from sbertkit.progress import say
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
 @click.option(
+    "--mode",
+    type=click.Choice(("dense", "lexical")),
+    default="dense",
+    show_default=True,
+    help="Compare vectors, or find documents by their words, which loads no model.",
+)
+@click.option(
     "--hits",
     type=click.Choice(("documents", "passages")),
     default="documents",
@@ -66,6 +73,7 @@ def search(
     texts: tuple[str, ...],
     queries: str | None,
     k: int,
+    mode: str,
     hits: str,
     condition: str | None,
     model: str | None,
@@ -87,6 +95,7 @@ def search(
     Example:
       sbertkit search indexes/corpus "a person having a meal"
       sbertkit search indexes/articles "a meal" --filter 'lang = "en" and year >= 2020'
+      sbertkit search indexes/corpus '"red car" -toy' --mode lexical
       sbertkit search indexes/corpus "a meal" --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
       sbertkit search indexes/corpus --queries scifact --format trec > run.trec
@@ -107,9 +116,9 @@ def search(
         asked = queries_of(queries)
     else:
         asked = [] if typed else given_queries(texts or ("-",))
-    settings = {"hits": hits, **load_reranking()}
+    settings = {"mode": mode, "hits": hits, **load_reranking()}
     with SearchIndex.open(
-        directory, model=model, device=device, trust_remote_code=trust_remote_code
+        directory, model=model, device=device, trust_remote_code=trust_remote_code, mode=mode
     ) as opened:
         nothing = condition is not None and not opened.count(condition)
         if nothing:

@@ -43,7 +43,7 @@ class Prompt:
     ) -> None:
         self._index = index
         self._k = k
-        self._settings = settings
+        self._settings = dict(settings)
         self._shown = shown
         self._condition = condition
         self._last: Query | None = None
@@ -51,6 +51,7 @@ class Prompt:
         self._commands: dict[str, Callable[[str], None]] = {
             "k": self._set_k,
             "filter": self._set_filter,
+            "mode": self._set_mode,
             "get": self._get,
             "more": self._more,
             "help": self._help,
@@ -110,6 +111,18 @@ class Prompt:
         self._last = None
         say(self._documents())
 
+    def _set_mode(self, argument: str) -> None:
+        """Compares vectors or words from now on."""
+        from sbertkit.retrieval.view import MODES
+
+        if argument not in MODES:
+            choices = " or ".join(MODES)
+            now = self._settings.get("mode", "dense")
+            say(f":mode sets what is compared, now {now}; expected {choices}")
+            return
+        self._settings["mode"] = argument
+        self._last = None
+
     def _documents(self) -> str:
         """How many documents are searched."""
         documents = counted(len(self._index), "document")
@@ -126,11 +139,13 @@ class Prompt:
             print_line(line)
 
     def _help(self, _: str) -> None:
+        mode = self._settings.get("mode", "dense")
         commands = {
             ":more": "the next hits of the last query",
             ":get ID": "a whole document",
             ":k NUMBER": f"hits per query, now {self._k}",
             ":filter FILTER": "only documents that match it; all without one",
+            ":mode MODE": f"dense compares vectors, lexical words; now {mode}",
             ":quit": "as Ctrl-D",
         }
         print_facts(commands.items())

@@ -1,0 +1,88 @@
+"""Hits of a search by words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sbertkit.errors import InputError
+from sbertkit.formatting import counted
+from sbertkit.lexical.analyzer import Analyzer
+from sbertkit.lexical.bm25 import Numbers
+from sbertkit.lexical.postings_file import Rows
+from sbertkit.lexical.query import LexicalQuery, parse_query
+from sbertkit.lexical.search import Found
+from sbertkit.retrieval.lexical_index import check_words
+from sbertkit.retrieval.results import Hit
+from sbertkit.retrieval.view import View, Wanted
+
+
+class LexicalLeg:
+    """Search by words in a view; documents have numbers through all segments.
+
+    Args:
+        root: The index folder, for messages.
+        view: The view, whose documents may be found.
+
+    Raises:
+        InputError: The index has no words that can be searched.
+    """
+
+    def __init__(self, root: Path, view: View) -> None:
+        self.entry = check_words(root, view.manifest.lexical)
+        self._view = view
+        self._analyzer = Analyzer(self.entry.language)
+
+    def parse(self, text: str) -> LexicalQuery:
+        """The words of a query and its conditions."""
+        return parse_query(text, self._analyzer)
+
+    def best(self, query: LexicalQuery, k: int) -> Found:
+        """The best documents of the view."""
+        masks = [
+            None if segment.live is None else segment.live.mask for segment in self._view.segments
+        ]
+        return self._view.lexical.search(query, k, masks)
+
+    def scores(self, query: LexicalQuery, numbers: Rows) -> Numbers:
+        """The exact scores (n,) of some documents, whether or not they meet its conditions."""
+        return self._view.lexical.scores(query, numbers)
+
+    def plan(self, query: LexicalQuery) -> str:
+        """How a query is searched for, in words."""
+        entry, count = self.entry, len(query.terms)
+        parameters = f"BM25 (k1 {entry.k1:g}, b {entry.b:g})"
+        return f"{parameters} of {counted(count, 'word')} among {len(self._view):,} documents"
+
+
+def lexical_hits(root: Path, view: View, queries: Sequence[str], wanted: Wanted) -> list[list[Hit]]:
+    """The hits of each query, with BM25 over the whole index as their scores.
+
+    Raises:
+        InputError: The index has no words, a query only leaves out words, or hits are to be
+            passages.
+    """
+    if wanted.passages:
+        raise InputError(
+            "words are searched for in whole documents: leave hits (--hits) passages out in mode "
+            "lexical"
+        )
+    leg = LexicalLeg(root, view)
+    parsed = [leg.parse(query) for query in queries]
+    for number, query in enumerate(parsed, 1):
+        if query.excluded and not query.terms:
+            raise InputError(
+                f"query {number} only leaves out words, by its minus sign; give it a word to "
+                "search for"
+            )
+    return [_hits(leg, view, query, wanted) for query in parsed]
+
+
+def _hits(leg: LexicalLeg, view: View, query: LexicalQuery, wanted: Wanted) -> list[Hit]:
+    found = leg.best(query, wanted.k)
+    documents = view.documents_at(found.numbers)
+    plan = leg.plan(query) if wanted.explain else None
+    hits = []
+    for document, score in zip(documents, found.scores.tolist(), strict=True):
+        hit = Hit(document.id, score, document.text, document.metadata)
+        hit.plan = plan
+        hits.append(hit)
+    return hits
