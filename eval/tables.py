@@ -369,6 +369,63 @@ def index_filters_table(entries: Figures) -> str:
     return table(rows, columns)
 
 
+LEXICAL_SYSTEMS = {
+    "sbertkit": "sbertkit",
+    "tantivy": "Tantivy",
+    "bm25s": "bm25s",
+    "fts5": "SQLite FTS5",
+}
+
+
+def bench_lexical_table(entries: Figures) -> str:
+    """Search by words: speed of systems, quality by parameters, and scores after changes."""
+    parts = []
+    if "speed" in entries:
+        speed = entries["speed"]
+        columns: Columns = {
+            f"{speed['lines']:,} lines": lambda name: LEXICAL_SYSTEMS[name],
+            "seconds to build": lambda name: number(speed[name]["seconds"], 1),
+            "MB": lambda name: number(speed[name]["bytes"] / 1e6, 1),
+            "ms a query of 3 words": lambda name: number(speed[name]["ms_single_3"], 3),
+            "of 10": lambda name: number(speed[name]["ms_single_10"], 3),
+            "in a batch, 3 words": lambda name: number(speed[name]["ms_batch_3"], 3),
+            "in a batch, 10": lambda name: number(speed[name]["ms_batch_10"], 3),
+        }
+        parts.append(table(LEXICAL_SYSTEMS, columns))
+    if "cold" in entries:
+        cold = entries["cold"]
+        parts.append(
+            f"The first search from the shell takes {number(cold['search'])} s, of which Python "
+            f"with numpy has {number(cold['python'])}."
+        )
+    if "changes" in entries:
+        changes = entries["changes"]
+        same = {True: "the same", False: "not the same"}
+        parts.append(
+            f"{changes['queries']:,} queries after 20 additions and upserts: hits and scores "
+            f"{same[changes['equal after changes']]} as in a fresh build; with a tenth of the "
+            f"documents deleted, {percent(changes['overlap after deletions'])} % of the top 10; "
+            f"after compact {same[changes['equal after compact']]}."
+        )
+    parts.append(_lexical_quality(entries))
+    return "\n\n".join(parts)
+
+
+def _lexical_quality(entries: Figures) -> str:
+    """nDCG@10 of collections by parameters of BM25, and R@100 by the defaults."""
+    sets = {name: entry for name, entry in entries.items() if "language" in entry}
+    parameters = [
+        name for name in next(iter(sets.values()), {}) if name not in ("language", "runs", "lines")
+    ]
+    rows = [
+        (name, *(percent(entry[name]["nDCG@10"]) for entry in sets.values())) for name in parameters
+    ]
+    if parameters:
+        deep = (percent(entry[parameters[0]]["R@100"]) for entry in sets.values())
+        rows.append((f"R@100, {parameters[0]}", *deep))
+    return markdown(["nDCG@10 by k1, b", *sets], rows)
+
+
 def hangs_table(entries: Figures) -> str:
     """Whether jobs end, by themselves and after a signal."""
     columns: Columns = {
@@ -903,6 +960,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "index_filters": index_filters_table,
     "filters": filters_table,
     "bench_index": bench_index_table,
+    "bench_lexical": bench_lexical_table,
     "hangs": hangs_table,
     "self_search": self_search_table,
     "sts": sts_table,
