@@ -28,14 +28,14 @@ _WORDS = {
         "wie wordt worden was waren heeft hebben had kan of geen tot"
     ),
     "english": (
-        "i me my myself we us our ours you your yours he him his she her hers it its "
-        "they them their theirs what which who whom whose this that these those am is "
-        "are was were be been being have has had having do does did doing a an the and "
-        "but if or because as until while of at by for with about against between into "
+        "i me my myself we our ours you your yours he him his she her hers it its they "
+        "them their theirs what which who whom whose this that these those am is are "
+        "was were be been being have has had having do does did doing a an the and but "
+        "if or because as until while of at by for with about against between into "
         "through during before after above below to from up down in out on off over "
         "under again further then once here there when where why how all any both each "
         "few more most other some such no nor not only own same so than too very can "
-        "could will would shall should may might must just s t don also upon via etc"
+        "could will would shall should might must just also upon via etc"
     ),
     "estonian": ("ja on ei see et oli ta kui mis aga ka oma need ning või siis nii kes selle"),
     "finnish": (
@@ -47,7 +47,7 @@ _WORDS = {
         "ne se plus par je tu elle on nous vous ils elles son sa ses leur leurs mon ma "
         "mes ton ta tes ces cet cette aux ou où mais donc si comme quand quel quelle "
         "quels quelles quoi comment pourquoi sont été être a ai as ont avait était "
-        "étaient l d s c j n m t qu y"
+        "étaient qu y"
     ),
     "german": (
         "der die das und ist in ein eine zu den mit von nicht auf für sich dem im des "
@@ -76,7 +76,7 @@ _WORDS = {
         "il di che e la un una è per non in si con del della le sono i gli da lo al dei "
         "delle alla nel nella dal dalla ma come più anche io tu lui lei noi voi loro mi "
         "ti ci vi se o questo questa quello quella chi cosa dove quando perché ha hanno "
-        "era essere l d"
+        "era essere"
     ),
     "lithuanian": (
         "ir kad yra su iš į apie bet kaip tai buvo ne per nuo jis ji jie aš mes jo jos "
