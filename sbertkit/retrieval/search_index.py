@@ -191,8 +191,7 @@ class SearchIndex:
             model: Where that encoder is now, if not where the index names it; it is loaded.
             device: Where to run an encoder that is loaded.
             trust_remote_code: Run Python code that comes with its model.
-            mode: ``lexical`` opens neither vectors nor encoder until they are first needed, which
-                takes a tenth of the time.
+            mode: ``lexical`` opens neither vectors nor encoder until they are first needed.
 
         Raises:
             MissingFile: There is no such folder.
