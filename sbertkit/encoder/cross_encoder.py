@@ -1,5 +1,6 @@
 """What makes a model a cross-encoder, and what one declares."""
 
+from dataclasses import replace
 from typing import Any
 
 from sbertkit.encoder.activations import ACTIVATIONS, DEFAULT_ACTIVATION
@@ -13,12 +14,24 @@ from sbertkit.encoder.transformer import Transformer
 from sbertkit.errors import InputError
 
 
-def check_task(options: LoadOptions, declared: ModelFolder) -> None:
+def check_task(options: LoadOptions, declared: ModelFolder, *, new_head: bool = False) -> None:
     """Refuses a model that does something else than what it is loaded for.
+
+    Args:
+        options: What it is loaded for.
+        declared: What its folder declares.
+        new_head: Whether a cross-encoder is to be made of it.
 
     Raises:
         InputError: A cross-encoder as an encoder of texts, or the other way around.
     """
+    if new_head and declared.scores and not declared.has_head:
+        raise InputError(
+            f"{options.model} is a cross-encoder of several modules, which is not trained here; "
+            "take one whose transformer has a head, or an encoder"
+        )
+    if new_head:
+        return
     if options.task == "rerank" and declared.declares_modules and not declared.scores:
         raise not_a_cross_encoder(options.model, "its modules give vectors of texts")
     if options.task == "embed" and declared.scores:
@@ -36,9 +49,17 @@ def not_a_cross_encoder(model: str, reason: str) -> InputError:
     )
 
 
-def takes_head(options: LoadOptions, declared: ModelFolder) -> bool:
+def takes_head(options: LoadOptions, declared: ModelFolder, *, new_head: bool = False) -> bool:
     """Whether the head of the transformer gives the score, and no further modules do."""
-    return options.task == "rerank" and (declared.has_head or not declared.declares_modules)
+    declares_none = new_head or not declared.declares_modules
+    return options.task == "rerank" and (declared.has_head or declares_none)
+
+
+def with_new_head(transformer: Transformer) -> Transformer:
+    """A classifier whose head and pooler may be random, since they will be trained."""
+    base = f"{transformer.model.base_model_prefix}."
+    missing = (name for name in transformer.missing if name.startswith(base))
+    return replace(transformer, missing=frozenset(one for one in missing if ".pooler." not in one))
 
 
 def head_of(options: LoadOptions, transformer: Transformer) -> Pooling:

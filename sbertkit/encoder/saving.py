@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
+from sbertkit.encoder.head import Head
 from sbertkit.encoder.layout import pooling_flags
 from sbertkit.encoder.long_attention import DECLARED_GLOBAL, unused_head
 from sbertkit.encoder.model_files import LINEAGE_FILE, MODULES_FILE
@@ -25,6 +26,13 @@ from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors, writer_errors
 
 _FORMAT = 1
+_BASE_MODULES = "sentence_transformers.base.modules"
+CROSS_ENCODER: Mapping[str, Any] = {
+    "transformer_task": "sequence-classification",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+    "module_output_name": "scores",
+}
+"""How a folder of sentence-transformers says that its transformer is a classifier of pairs."""
 
 
 def save_model(
@@ -112,6 +120,9 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def _write_folder(model: TorchModel, folder: Path) -> None:
+    if model.spec.scores_pairs:
+        _write_cross_encoder(model, folder)
+        return
     _write_transformer(model, folder)
     _write_tokenizer(model, folder)
     _write_settings(model, folder)
@@ -133,6 +144,43 @@ def _write_folder(model: TorchModel, folder: Path) -> None:
             }
             for position, name in enumerate(modules)
         ],
+    )
+
+
+def _write_cross_encoder(model: TorchModel, folder: Path) -> None:
+    """Writes a classifier of pairs as sentence-transformers' CrossEncoder does.
+
+    Raises:
+        InputError: It has further modules.
+    """
+    if not isinstance(model.network.pooling, Head):
+        raise InputError(
+            f"{model.spec.options.model} is a cross-encoder of several modules, which is not saved "
+            "here; copy its folder"
+        )
+    activation = f"torch.nn.{model.spec.activation}"
+    config = model.transformer.model.config
+    # Where older versions of sentence-transformers look for it.
+    with _changed(config, sentence_transformers={"activation_fn": activation}):
+        _write_transformer(model, folder)
+    _write_tokenizer(model, folder)
+    _write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": model.spec.max_tokens, **CROSS_ENCODER},
+    )
+    prompt = model.spec.prompts.query
+    _write_json(
+        folder / "config_sentence_transformers.json",
+        {
+            "model_type": "CrossEncoder",
+            "activation_fn": activation,
+            "prompts": {"query": prompt} if prompt else {},
+            "default_prompt_name": "query" if prompt else None,
+        },
+    )
+    _write_json(
+        folder / MODULES_FILE,
+        [{"idx": 0, "name": "0", "path": "", "type": f"{_BASE_MODULES}.transformer.Transformer"}],
     )
 
 

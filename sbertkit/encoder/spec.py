@@ -61,12 +61,14 @@ class EncoderSpec:
             return list(zip(queries, texts, strict=True))
         return list(texts)
 
-    def cleaned(self, texts: Sequence[str]) -> list[Any]:
-        """Such rows with the prompts before them."""
+    def prompted(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Rows, all texts documents, with the prompts before them."""
         query, document = self.prompts
+        if not (query if self.scores_pairs else document):
+            return rows
         if self.scores_pairs:
-            return [(query + one, document + two) for one, two in self.rows_of(texts)]
-        return [document + text for text in texts]
+            return [(query + one, document + two) for one, two in rows]
+        return [document + text for text in rows]
 
     def with_limit(self, max_tokens: int) -> "EncoderSpec":
         """The same with another token limit, which is not checked."""

@@ -21,6 +21,7 @@ from sbertkit.encoder.cross_encoder import (
     head_of,
     not_a_cross_encoder,
     takes_head,
+    with_new_head,
 )
 from sbertkit.encoder.fingerprint import fingerprint
 from sbertkit.encoder.layout import ModelFolder, read_model_folder
@@ -180,6 +181,7 @@ def load_torch_model(
     device: torch.device,
     folder: Path | None = None,
     *,
+    new_head: bool = False,
     trust_remote_code: bool = False,
 ) -> TorchModel:
     """The network of a model folder or hub name; see `Encoder.load`.
@@ -188,16 +190,24 @@ def load_torch_model(
         options: What is asked for.
         device: Where to.
         folder: That of the model where it is known; else its name is resolved.
+        new_head: Make a cross-encoder of it, with a random head where it has none for one score.
         trust_remote_code: Run Python code that comes with the model.
     """
     if folder is None:
         folder = resolve_options(options)
     with library_errors(f"the model in {folder} cannot be loaded"):
-        return _read_model(options, folder, device, trust_remote_code=trust_remote_code)
+        return _read_model(
+            options, folder, device, new_head=new_head, trust_remote_code=trust_remote_code
+        )
 
 
 def _read_model(
-    options: LoadOptions, folder: Path, device: torch.device, *, trust_remote_code: bool
+    options: LoadOptions,
+    folder: Path,
+    device: torch.device,
+    *,
+    new_head: bool,
+    trust_remote_code: bool,
 ) -> TorchModel:
     warnings: list[str] = []
 
@@ -206,17 +216,24 @@ def _read_model(
         logger.warning("%s %s", options.model, message)
 
     declared = read_model_folder(folder)
-    check_task(options, declared)
+    check_task(options, declared, new_head=new_head)
+    with_head = takes_head(options, declared, new_head=new_head)
     transformer = load_transformer(
         declared.transformer,
         warn,
-        with_head=takes_head(options, declared),
-        global_attention=declared.global_attention,
+        with_head=with_head,
+        labels=1 if new_head else None,
+        global_attention=declared.global_attention and not with_head,
         trust_remote_code=trust_remote_code,
     )
+    if new_head:
+        transformer = with_new_head(transformer)
     if declared.lower_case:
         lower_casing(transformer.tokenizer)
-    network = _network_of(options, declared, transformer, warn)
+    if with_head:
+        network = Network(transformer, head_of(options, transformer), ())
+    else:
+        network = _network_of(options, declared, transformer, warn)
     prompts = options.prompts
     if options.task == "rerank":
         prompts = declared_prompts(options.model, declared.declared)
@@ -239,8 +256,6 @@ def _network_of(
     options: LoadOptions, declared: ModelFolder, transformer: Transformer, warn: Warn
 ) -> Network:
     """The network that is asked for, of a model's parts."""
-    if takes_head(options, declared):
-        return Network(transformer, head_of(options, transformer), ())
     pooling = choose_pooling(options, declared, transformer, warn)
     postprocessors = choose_postprocessors(options, declared, transformer.hidden_size)
     network = Network(transformer, pooling, postprocessors)

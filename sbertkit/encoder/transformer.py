@@ -127,6 +127,7 @@ def load_transformer(
     warn: Warn,
     *,
     with_head: bool = False,
+    labels: int | None = None,
     global_attention: bool = True,
     trust_remote_code: bool = False,
 ) -> Transformer:
@@ -136,6 +137,7 @@ def load_transformer(
         folder: The folder.
         warn: Called with what the user should know of the model.
         with_head: Whether the model is a classifier of sequences, whose head is wanted, too.
+        labels: Of a head that is new where the files have none of that size.
         global_attention: Whether the first token attends to all others, and they to it, in a model
             where that is for its user to say (see `attend_globally`).
         trust_remote_code: Run Python code that comes with the model.
@@ -163,6 +165,7 @@ def load_transformer(
                 # The config may name code on the hub, which would be downloaded and run.
                 attn_implementation=None,
                 experts_implementation=None,
+                **({} if labels is None else {"num_labels": labels}),
                 **full_attention(config, warn),
             )
     _check_tokenizer(tokenizer, folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sbertkit.arguments import path_text, whole_number
+from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.encoder.activations import ACTIVATIONS, DEFAULT_ACTIVATION
 from sbertkit.encoder.cached_runtime import load_runtime
@@ -205,6 +205,19 @@ class Reranker:
         shown = self.activated(scores)
         order = np.argsort(-scores, kind="stable")[:k]
         return [Ranked(int(place), float(shown[place])) for place in order]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes a folder that `CrossEncoder(folder)` loads and that gives the same scores.
+
+        Raises:
+            InputError: The folder holds something that is not a model saved by sbertkit, this is an
+                export, or a cross-encoder of several modules.
+            StorageError: The disk is full or a permission is missing.
+        """
+        model = self._runtime.model
+        from sbertkit.encoder.saving import save_model
+
+        save_model(model, output_folder(folder))
 
     def export(self, folder: str | os.PathLike[str], *, precision: str = "fp32") -> ExportManifest:
         """Writes a folder with one ONNX model for everything from token ids to the score.

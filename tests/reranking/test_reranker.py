@@ -318,3 +318,21 @@ def test_an_export_that_describes_itself_wrongly_is_refused(
     path.write_bytes(seal(content))
     with pytest.raises(InputError, match=field if value != "embed" else "pooling"):
         Reranker.load(tmp_path / "exported")
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "modernbert"])
+def test_a_saved_model_gives_the_same_scores_here_and_in_the_library(
+    tmp_path: Path, kind: str
+) -> None:
+    options = {"prompts": {"web": "find: "}, "default_prompt_name": "web"}
+    path = cross_encoder(tmp_path / "model", kind, activation_fn=torch.nn.Tanh(), **options)
+    reranker = Reranker.load(path, max_tokens=40)
+    reranker.save(tmp_path / "saved")
+    expected = reranker.score(PAIRS)
+    again = Reranker.load(tmp_path / "saved")
+    assert (again.fingerprint, again.max_tokens) == (reranker.fingerprint, 40)
+    np.testing.assert_array_equal(again.score(PAIRS), expected)
+    library = CrossEncoder(str(tmp_path / "saved"))
+    np.testing.assert_allclose(library.predict(PAIRS), expected, atol=1e-5)
+    with pytest.raises(InputError, match="which sbertkit did not write there"):
+        reranker.save(path)

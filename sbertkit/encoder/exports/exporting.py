@@ -123,7 +123,7 @@ def write_export(
 
 def _batches(spec: EncoderSpec, texts: Sequence[str]) -> Iterator[Batch]:
     """Texts as the model reads them, few at a time."""
-    tokens = spec.tokenize(spec.cleaned(texts))
+    tokens = spec.tokenize(spec.prompted(spec.rows_of(texts)))
     for rows in spec.collator.plan([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
         yield spec.collator.collate(tokens, rows)
 
