@@ -17,8 +17,8 @@ from sbertkit.data.nli.labels import (
     check_label_map,
 )
 from sbertkit.data.nli.nli_set import Duplicates, NliPair, NliSet, NliSource, find_duplicates
-from sbertkit.data.nli.sources import Source, find_sources
 from sbertkit.data.nli_labels import NLI_LABELS
+from sbertkit.data.sources import Source, find_sources
 from sbertkit.data.splits import (
     ALL_SPLITS,
     SPLIT_COLUMNS,

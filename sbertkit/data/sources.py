@@ -68,7 +68,7 @@ def find_sources(
         found = type(paths).__name__
         raise InputTypeError(f"expected a path or a list of paths, found {found}")
     if not paths:
-        raise InputError("expected at least one file or folder with NLI pairs, found an empty list")
+        raise InputError("expected at least one file or folder to train on, found an empty list")
     return tuple(_find_source(path, split) for path in paths)
 
 
@@ -76,7 +76,8 @@ def _find_source(given: str | os.PathLike[str], split: str | None) -> Source:
     path = path_text(given)
     if path == STDIN:
         raise InputError(
-            "NLI pairs cannot be read from standard input, whose format has no name; pass a file"
+            "training data cannot be read from standard input, whose format has no name; pass a "
+            "file"
         )
     if is_folder(path):
         files = _files_of_split(path, split)

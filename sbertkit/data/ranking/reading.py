@@ -1,0 +1,218 @@
+"""Files and BEIR folders of ranking data into one set."""
+
+import logging
+import math
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from sbertkit.arguments import path_text
+from sbertkit.data.bad_rows import BadRow, BadRows
+from sbertkit.data.corpora import read_corpus
+from sbertkit.data.lines import TextOptions
+from sbertkit.data.metadata import BadRecordError
+from sbertkit.data.ranking.ranking_set import RankingPair, RankingSet, RankingSource
+from sbertkit.data.retrieval import read_collection
+from sbertkit.data.sources import Source, find_sources
+from sbertkit.data.streams import source_name
+from sbertkit.data.tables import TABLES, Columns, Row
+from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
+from sbertkit.errors import InputError
+from sbertkit.progress import track
+
+logger = logging.getLogger(__name__)
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_TRAIN = "train"
+_COLUMNS = Columns(
+    {
+        "query": ("query", "question", "anchor"),
+        "document": ("document", "passage", "text", "answer"),
+        "label": ("label", "score", "relevance"),
+        "positive": ("positive", "positives", "pos"),
+        "negative": ("negative", "negatives", "neg"),
+    },
+    needed=("query",),
+    either=("document", "positive"),
+    expected="query, and document and label or positive and negative as column names",
+)
+
+
+def read_ranking(paths: Paths, *, split: str | None = None, progress: bool = False) -> RankingSet:
+    """The labeled pairs of files and folders, in their order.
+
+    A file is JSON Lines, TSV, CSV, Parquet or Arrow, gzip when its name ends in ``.gz``. A row has
+    ``query``, ``document`` and ``label`` from 0 to 1; or ``query``, ``positive`` and, if there are
+    any, ``negative``, each a text or a list of texts. A folder in BEIR's layout gives the judged
+    documents of a split: those with a grade above 0 are relevant, all alike. Texts must not be
+    blank. Exact duplicates are left out.
+
+    Args:
+        paths: A file or folder, or several.
+        split: The split of folders; by default ``train``.
+        progress: Show how many pairs are read.
+
+    Raises:
+        InputError: Bad rows (one message for all of a file), no relevant document, or a source
+            that cannot be understood.
+        MissingFile: A source does not exist.
+        StorageError: A source cannot be read.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise InputError("expected at least one file or folder to train on, found an empty list")
+    pairs: dict[RankingPair, None] = {}
+    read = []
+    duplicates = 0
+    with track("reading pairs", None, shown=progress) as advance:
+        for one in given:
+            source = _Beir(one, split) if _is_beir(one) else _Tables(one, split)
+            sha256, before = source.sha256(), len(pairs)
+            for pair in source.pairs():
+                duplicates += pair in pairs
+                pairs.setdefault(pair)
+                advance(1)
+            read.append(RankingSource(source.path, sha256, len(pairs) - before, source.skipped))
+    _check(pairs, read)
+    if duplicates:
+        logger.warning("%d duplicate pairs left out", duplicates)
+    return RankingSet(tuple(pairs), tuple(read))
+
+
+def _check(pairs: Collection[RankingPair], read: Sequence[RankingSource]) -> None:
+    """Warns of pairs with several labels, and of those that were left out.
+
+    Raises:
+        InputError: No document is relevant.
+    """
+    if not any(pair.group == 0 for pair in pairs):
+        names = printable(", ".join(source_name(one.source) for one in read), 500)
+        raise InputError(
+            f"{names}: expected at least one relevant document, found none among {len(pairs):,} "
+            "pairs; a label is from 0 to 1, and relevant from 0.5 on"
+        )
+    several = len(pairs) - len({pair[:2] for pair in pairs})
+    if several:
+        logger.warning("%d pairs of query and document have more than one label", several)
+    skipped = sum(one.skipped for one in read)
+    if skipped:
+        logger.warning("%d judged pairs without a text left out", skipped)
+
+
+def _is_beir(path: str | os.PathLike[str]) -> bool:
+    folder = Path(path_text(path))
+    return folder.is_dir() and any(
+        (folder / f"corpus.jsonl{suffix}").is_file() for suffix in ("", ".gz")
+    )
+
+
+class _Beir:
+    """A folder in BEIR's layout."""
+
+    def __init__(self, path: str | os.PathLike[str], split: str | None) -> None:
+        self.path = path_text(path)
+        self.skipped = 0
+        self._collection = read_collection(self.path, split or _TRAIN)
+
+    def sha256(self) -> str:
+        """The hash of its files."""
+        files = sorted(
+            str(file)
+            for pattern in ("corpus.jsonl*", "queries.jsonl*", f"qrels/{self._collection.split}.*")
+            for file in Path(self.path).glob(pattern)
+        )
+        return Source(self.path, True, tuple(files), TABLES["jsonl"]).sha256()
+
+    def pairs(self) -> Iterator[RankingPair]:
+        """Each judged document with its query, in the order of the judgements."""
+        qrels, queries = self._collection.qrels, self._collection.queries
+        judged = {document for grades in qrels.values() for document in grades}
+        texts = {
+            document.id: document.text
+            for document, _ in read_corpus(self.path)
+            if document.id in judged
+        }
+        for query, grades in qrels.items():
+            for document, grade in grades.items():
+                if query in queries and document in texts:
+                    yield RankingPair.of(queries[query], texts[document], float(grade > 0))
+                else:
+                    self.skipped += 1
+
+
+class _Tables:
+    """A file with a row for each query or pair, or a data set folder of such."""
+
+    skipped = 0
+
+    def __init__(self, path: str | os.PathLike[str], split: str | None) -> None:
+        (self._source,) = find_sources(path, split)
+        self.path = self._source.path
+
+    def sha256(self) -> str:
+        """The hash of its files."""
+        return self._source.sha256()
+
+    def pairs(self) -> Iterator[RankingPair]:
+        """The pairs of all rows.
+
+        Raises:
+            InputError: Bad rows.
+        """
+        table = self._source.table
+        for file in self._source.files:
+            bad = BadRows(source_name(file), table.unit)
+            for row in bad.removed_from(table.read(file, _COLUMNS, TextOptions())):
+                try:
+                    yield from _pairs_of(row)
+                except BadRecordError as error:
+                    bad.add(BadRow(row.number, error.reason))
+            bad.refuse()
+
+
+def _pairs_of(row: Row) -> list[RankingPair]:
+    """The pairs of a row.
+
+    Raises:
+        BadRecordError: Something is missing or of another kind.
+    """
+    values = row.values
+    query = _text(values["query"], "query")
+    if values.get("positive") is not None:
+        found = [(text, 1.0) for text in _texts(values["positive"], "positive")]
+        found += [(text, 0.0) for text in _texts(values.get("negative"), "negative")]
+        return [RankingPair.of(query, text, label) for text, label in found]
+    if "document" not in values:
+        raise BadRecordError("neither document and label nor positive")
+    document = _text(values["document"], "document")
+    return [RankingPair.of(query, document, _label(values.get("label")))]
+
+
+def _texts(value: object, role: str) -> list[str]:
+    """A text, or a list of texts; none for nothing."""
+    if value is None:
+        return []
+    if isinstance(value, list | tuple):
+        return [_text(one, role) for one in value]
+    return [_text(value, role)]
+
+
+def _text(value: object, role: str) -> str:
+    if not isinstance(value, str):
+        found = "nothing" if value is None else type(value).__name__
+        raise BadRecordError(f"the {role} must be text, found {found}")
+    if is_blank(value):
+        raise BadRecordError(f"the {role} is blank")
+    return repair_surrogates(value) if has_surrogates(value) else value
+
+
+def _label(value: object) -> float:
+    try:
+        label = float(value) if isinstance(value, str | int | float) else math.nan
+    except ValueError:
+        label = math.nan
+    if not 0 <= label <= 1:
+        found = "nothing" if value is None else printable(str(value), 40)
+        raise BadRecordError(f"the label must be a number from 0 to 1, found {found}")
+    return label
