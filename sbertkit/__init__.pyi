@@ -6,6 +6,10 @@ from .data import (
     Document as Document,
     ReadOptions as ReadOptions,
 )
+from .data.ranking import (
+    RankingPair as RankingPair,
+    RankingSet as RankingSet,
+)
 from .encoder import (
     Encoded as Encoded,
     Encoder as Encoder,
@@ -80,9 +84,17 @@ from .training.config import (
 from .training.nli import (
     train_nli as train_nli,
 )
+from .training.mining import (
+    Mining as Mining,
+)
 from .training.objectives import (
+    BinaryCrossEntropy as BinaryCrossEntropy,
     Contrastive as Contrastive,
+    MarginMse as MarginMse,
     Softmax as Softmax,
+)
+from .training.reranker import (
+    train_reranker as train_reranker,
 )
 from .training.results import (
     Quality as Quality,

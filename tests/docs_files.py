@@ -90,6 +90,7 @@ def _write_collection(folder: Path, lines: list[str]) -> None:
     )
     _write_jsonl(folder / "queries.jsonl", [{"_id": f"q{i}", "text": lines[i]} for i in range(4)])
     judged = "".join(f"q{i}\ta{i}\t1\nq{i}\ta{i + 1}\t1\n" for i in range(4))
-    (folder / "qrels" / "test.tsv").write_text(
-        f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8"
-    )
+    for split in ("train", "test"):
+        (folder / "qrels" / f"{split}.tsv").write_text(
+            f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8"
+        )

@@ -30,6 +30,10 @@ _COMMANDS = {
     "upgrade": ("maintain", "Bring the index DIR of an older format to the present one."),
     "dump": ("maintain", "Write documents and vectors of the index DIR to a file."),
     "train-nli": ("train", "Train a sentence encoder on natural language inference."),
+    "train-reranker": (
+        "train_reranker",
+        "Train a re-ranker, a cross-encoder of one score, for search --rerank.",
+    ),
     "eval": ("evaluate", "Evaluate encoders and indexes."),
     "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),
     "export": ("export", "Write MODEL as one ONNX file, from token ids to the vector."),

@@ -1,7 +1,7 @@
 """``train-nli``."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from sbertkit import TrainConfig, TrainResult
 
 
+require_gain_option = click.option(
+    "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
+)
+
+
 @click.command(name="train-nli")
 @click.argument("data", type=PATH, nargs=-1)
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 @objective_options
 @click.option("--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb.")
 @config_options
-@click.option("--require-gain", is_flag=True, help="Exit 1 unless the dev score rose.")
+@click.option(
+    "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
+)
 @click.option("--seeds", type=Numbers(), metavar="1,2,3", help="One run per seed, in DIR/seed-N.")
 @click.option(
     "--ablate", type=click.Choice(("pooling",)), help="One run each for cls, mean, max and eos."
@@ -36,7 +43,7 @@ def train_nli(
     data: tuple[str, ...],
     output: str,
     config: "TrainConfig",
-    require_gain: bool,
+    gain_wanted: bool,
     seeds: tuple[int, ...] | None,
     ablate: str | None,
     **recipe: Any,
@@ -70,9 +77,15 @@ def train_nli(
     else:
         result = train(made, output)
         if launch().is_main:
-            print_facts(_facts(result))
+            print_facts(result_facts(result))
         gains = [result.gain]
-    if require_gain and any(gain is None or gain <= 0 for gain in gains):
+    if gain_wanted:
+        require_gain(gains)
+
+
+def require_gain(gains: Sequence[float | None]) -> None:
+    """Ends the program with status 1 unless every dev score rose."""
+    if any(gain is None or gain <= 0 for gain in gains):
         say("sbertkit: error: the dev score did not rise, as --require-gain wants")
         sys.exit(1)
 
@@ -81,9 +94,10 @@ def _refuse_idle(context: click.Context) -> None:
     """Refuses options that would do nothing beside the others, so that nobody trusts in them."""
     given = given_options(context)
     if "dev" not in given:
-        for name in ("require_gain", "patience", "drop_overlap"):
+        for name in ("gain_wanted", "patience", "drop_overlap"):
             if name in given:
-                raise click.UsageError(f"{_flag(name)} needs --dev")
+                shown = "--require-gain" if name == "gain_wanted" else _flag(name)
+                raise click.UsageError(f"{shown} needs --dev")
     for first, second in (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling")):
         if {first, second} <= given:
             raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
@@ -93,30 +107,37 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _facts(result: "TrainResult") -> list[tuple[str, object]]:
+def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
+    """What is printed of a finished run."""
     record = result.record
+    reranks = record["task"] == "rerank"
+    pooling = "" if reranks else f", pooling {record['pooling']}"
     facts: list[tuple[str, object]] = [
         ("model", result.folder),
-        ("objective", f"{record['objective']}, pooling {record['pooling']}"),
+        ("objective", f"{record['objective']}{pooling}"),
         ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
         ("steps", _steps(record)),
     ]
     if result.after.spearman is not None:
         facts.append(("dev Spearman", f"{_score(result.after)}, before {_score(result.before)}"))
     before, after = result.before, result.after
-    facts += [
-        (
-            "cosine of random pairs",
-            f"{decimal(after.random_cosine)}, before {decimal(before.random_cosine)}",
-        ),
-        (
-            "effective rank",
-            f"{decimal(after.effective_rank, 1)}, before {decimal(before.effective_rank, 1)}",
-        ),
-    ]
+    facts += (
+        []
+        if reranks
+        else [
+            (
+                "cosine of random pairs",
+                f"{decimal(after.random_cosine)}, before {decimal(before.random_cosine)}",
+            ),
+            (
+                "effective rank",
+                f"{decimal(after.effective_rank, 1)}, before {decimal(before.effective_rank, 1)}",
+            ),
+        ]
+    )
     if after.label_cosines:
         shown = ", ".join(f"{name} {value:.3f}" for name, value in after.label_cosines.items())
-        facts.append(("cosine by label", shown))
+        facts.append(("score by label" if reranks else "cosine by label", shown))
     return facts
 
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -10,12 +10,29 @@ import click
 from sbertkit.cli.options import given_options, quiet_option
 from sbertkit.cli.settings import setting_options
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.objectives import DEFAULT_OBJECTIVE, OBJECTIVES
+from sbertkit.training.objectives import (
+    DEFAULT_OBJECTIVE,
+    OBJECTIVES,
+    RANKING_OBJECTIVES,
+    BinaryCrossEntropy,
+    Objective,
+)
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options of `TrainConfig`; the command gets it as `config`."""
-    options = setting_options(TrainConfig)
+    return config_options_without()(command)
+
+
+def config_options_without(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `config_options`, without those of these settings."""
+    return functools.partial(_with_config, names)
+
+
+def _with_config(names: tuple[str, ...], command: Callable[..., Any]) -> Callable[..., Any]:
+    options = {
+        name: option for name, option in setting_options(TrainConfig).items() if name not in names
+    }
 
     @functools.wraps(command)
     def with_config(*, quiet: bool, report_to: tuple[str, ...] | None, **given: Any) -> Any:
@@ -28,9 +45,20 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds ``--objective`` and the options of all objectives; the command gets the `objective`."""
+    return _with_objective(OBJECTIVES, DEFAULT_OBJECTIVE, command)
+
+
+def ranking_objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `objective_options`, for the objectives of re-rankers."""
+    return _with_objective(RANKING_OBJECTIVES, BinaryCrossEntropy.name, command)
+
+
+def _with_objective(
+    kinds: Mapping[str, type[Objective]], default: str, command: Callable[..., Any]
+) -> Callable[..., Any]:
     options: dict[str, Callable[[Any], Any]] = {}
     objectives: dict[str, list[str]] = defaultdict(list)  # those that have an option
-    for name, kind in OBJECTIVES.items():
+    for name, kind in kinds.items():
         for option, decorate in setting_options(kind, f" Of the objective {name}.").items():
             options.setdefault(option, decorate)
             objectives[option].append(name)
@@ -43,13 +71,13 @@ def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
             if objective not in objectives[name]:
                 flag, wanted = name.replace("_", "-"), " or ".join(objectives[name])
                 raise click.UsageError(f"--{flag} needs --objective {wanted}")
-        made = OBJECTIVES[objective](**{name: values[name] for name in chosen})
+        made = kinds[objective](**{name: values[name] for name in chosen})
         return command(objective=made, **given)
 
     choice = click.option(
         "--objective",
-        type=click.Choice(tuple(OBJECTIVES)),
-        default=DEFAULT_OBJECTIVE,
+        type=click.Choice(tuple(kinds)),
+        default=default,
         show_default=True,
         help="What is optimized.",
     )

@@ -38,6 +38,15 @@ NLI = DataForm(
 )
 
 
+RANKING = DataForm(
+    "pairs of query and document with a label",
+    2,
+    ("relevant", "other"),
+    "It should be higher for relevant documents than for others.",
+    "It orders documents; its scores of different queries need not be comparable.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DataSource:
     """A file or folder that was read.

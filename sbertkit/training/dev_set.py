@@ -12,7 +12,9 @@ import numpy as np
 from sbertkit.arguments import path_text
 from sbertkit.data.distinct import distinct_texts
 from sbertkit.data.named import local_path
+from sbertkit.data.ranking import read_ranking
 from sbertkit.data.sts import StsSet, read_sts
+from sbertkit.data.sts.sts_set import StsPair
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.metrics import Interval, row_cosines, spearman, spearman_interval
@@ -89,6 +91,37 @@ class DevSet:
             elif not both.isdisjoint(sentences):
                 shared += 1
         return Overlap(tuple(found), shared)
+
+
+class RankingDevSet(DevSet):
+    """Labeled pairs of query and document to score a re-ranker on."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "RankingDevSet":
+        """The pairs of a file or folder for `read_ranking`; of a BEIR folder, its split ``dev``.
+
+        Raises:
+            InputError: All labels are equal, or see `read_ranking`.
+            MissingFile: The file does not exist.
+        """
+        found = read_ranking(path, split=_SPLITS[0])
+        pairs = tuple(StsPair(one.label, one.query, one.document) for one in found.pairs)
+        if len({pair.score for pair in pairs}) < 2:
+            raise InputError(
+                f"{path}: expected relevant documents and others as dev set, found {len(pairs)} "
+                "pairs of one kind; they allow no correlation"
+            )
+        source = found.sources[0]
+        return cls(StsSet(pairs, None, (), source.source), source.sha256)
+
+    def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
+        """Spearman's correlation of scores with labels."""
+        rows: Any = [(pair.first, pair.second) for pair in self.pairs.pairs]
+        scores = encoder.encode(rows)[:, 0].astype(np.float64)
+        gold = np.array([pair.score for pair in self.pairs.pairs])
+        return DevScore(
+            spearman(gold, scores).value, spearman_interval(gold, scores) if interval else None
+        )
 
 
 class Overlap(NamedTuple):

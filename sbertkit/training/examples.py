@@ -1,7 +1,7 @@
 """What is trained on: distinct texts as token ids, and examples that refer to them by number."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.report import unknown_warning
+from sbertkit.encoder.rows import Row
 from sbertkit.encoder.tokenization import Tokens
 
 logger = logging.getLogger(__name__)
@@ -51,20 +52,17 @@ class TextTable:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[Row, int] = {}
         self.tokens: list[Tokens] = []
 
-    def numbers(self, texts: Iterable[str]) -> list[int]:
-        """The number of each text; new texts get the next ones."""
+    def numbers(self, texts: Iterable[Row]) -> list[int]:
+        """The number of each text, or pair of texts; new ones get the next numbers."""
         return [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
 
     def tokenize(self) -> None:
         """Fills `tokens`, by number, for all texts so far; warns once of truncated ones."""
         encoder = self._encoder
-        prompt = encoder.prompts.document
-        texts: Sequence[str] = list(self._numbers)
-        if prompt:
-            texts = [prompt + text for text in texts]
+        texts = encoder.spec.prompted(list(self._numbers))
         self.tokens = encoder.spec.tokenize(texts)
         unknown = unknown_warning(
             sum(token.unknown for token in self.tokens),
@@ -76,10 +74,11 @@ class TextTable:
         truncated = sum(token.truncated > 0 for token in self.tokens)
         if truncated:
             logger.warning(
-                "%d of %d distinct training texts are truncated to %d tokens; raise max_tokens "
+                "%d of %d distinct training %s are truncated to %d tokens; raise max_tokens "
                 "(--max-tokens) where the base allows it",
                 truncated,
                 len(texts),
+                "pairs" if encoder.spec.scores_pairs else "texts",
                 encoder.max_tokens,
             )
 

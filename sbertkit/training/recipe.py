@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sbertkit.arguments import path_text
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import TrainingData
-from sbertkit.training.dev_set import DevSet
+from sbertkit.training.dev_set import DevSet, RankingDevSet
 from sbertkit.training.objectives import Objective
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Recipe:
     def dev_set(self) -> DevSet | None:
         """The dev set, read where that has not been done."""
         dev = self.dev
-        return dev if dev is None or isinstance(dev, DevSet) else DevSet.read(dev)
+        if dev is None or isinstance(dev, DevSet):
+            return dev
+        return (RankingDevSet if self.objective.task == "rerank" else DevSet).read(dev)
 
     def with_data(self) -> "Recipe":
         """The same with data and dev set in memory, for several runs."""
@@ -100,15 +103,38 @@ class Recipe:
         data, dev = loaded.read(config), loaded.dev_set()
         if dev is not None:
             data = _without_overlap(data, dev, config)
-        encoder = Encoder.load(
-            self.base,
-            pooling=self.pooling,
-            normalize=config.normalize,
-            max_tokens=config.max_tokens,
-            device=config.device,
+        encoder = self._base(config)
+        return Task(encoder, self.objective, self._head(encoder), data, dev, config)
+
+    def _base(self, config: TrainConfig) -> Encoder:
+        """The base; for a re-ranker, with a head, which is new where it has none."""
+        if self.objective.task == "embed":
+            return Encoder.load(
+                self.base,
+                pooling=self.pooling,
+                normalize=config.normalize,
+                max_tokens=config.max_tokens,
+                device=config.device,
+                trust_remote_code=config.trust_remote_code,
+            )
+        import torch
+
+        from sbertkit.encoder.backends.torch import choose_device
+        from sbertkit.encoder.options import LoadOptions
+        from sbertkit.encoder.torch_model import load_torch_model
+        from sbertkit.encoder.torch_runtime import TorchRuntime
+
+        options = LoadOptions(
+            path_text(self.base), max_tokens=config.max_tokens, device=config.device, task="rerank"
+        )
+        torch.manual_seed(config.seed)
+        model = load_torch_model(
+            options,
+            choose_device(config.device),
+            new_head=True,
             trust_remote_code=config.trust_remote_code,
         )
-        return Task(encoder, self.objective, self._head(encoder), data, dev, config)
+        return Encoder(TorchRuntime(model))
 
     def _head(self, encoder: Encoder) -> "nn.Module":
         """The head of the base, where it was trained in the same way, or a new one."""

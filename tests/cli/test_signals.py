@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+from sbertkit import Encoder, Reranker
 from sbertkit.cli import signals
 from sbertkit.cli.app import app
 from sbertkit.cli.signals import handled_signals
@@ -194,6 +195,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "upgrade": ("upgrade", "truncated"),
     "dump": ("dump", "index", "-o", "out/x.parquet"),
     "train-nli": ("train-nli", "nli.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
+    "train-reranker": ("train-reranker", "ranking.jsonl", "--base", "tiny", "-o", "out/x"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval retrieval": ("eval", "retrieval", "beir", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval isotropy": ("eval", "isotropy", "corpus.txt", *_QUIET_MODEL, "--json", "out/x.json"),
@@ -215,7 +217,7 @@ _MAY_STAY = {"x", "x.npy", "x.parquet", "x.json", "x.html", "x.run"}
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
     """A folder with an input for every command, to be copied."""
-    from sbertkit import Encoder, SearchIndex
+    from sbertkit import SearchIndex
 
     root = tmp_path_factory.mktemp("material")
     shutil.copytree(tiny_bert, root / "tiny")
@@ -235,6 +237,11 @@ def material(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
         for row in range(900)
     )
     (root / "nli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in nli))
+    ranking = (
+        {"query": lines[row], "positive": lines[row + 1], "negative": lines[row + 2]}
+        for row in range(900)
+    )
+    (root / "ranking.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ranking))
     _write_collection(root, lines)
     (root / "suite.toml").write_text(
         '[suite]\nname = "tiny"\n\n[[sets]]\nname = "sts"\nkind = "sts"\npath = "sts.tsv"\n'
@@ -298,19 +305,19 @@ def _check_interrupted(
     assert "import run" not in errors, errors  # the lines of a traceback once signals are handled
     assert "run(arguments)" not in errors, errors
     assert {place.name for place in (work / "out").iterdir()} <= _MAY_STAY
-    _check_whole(work)
+    _check_whole(work, Reranker if name == "train-reranker" else Encoder)
 
 
-def _check_whole(work: Path) -> None:
+def _check_whole(work: Path, kind: type[Encoder | Reranker]) -> None:
     """What is there is whole: every index verifies, results can be read, a model loads."""
-    from sbertkit import Encoder, SearchIndex
+    from sbertkit import SearchIndex
 
     result = work / "out" / "x"
     for folder in (work / "index", work / "truncated", result):
         if (folder / "manifest.json").exists():
             assert SearchIndex.verify_at(folder) == ()
     if (result / "modules.json").exists() or (result / "export.json").exists():
-        Encoder.load(result)
+        kind.load(result)
     if (work / "out" / "x.json").exists():
         json.loads((work / "out" / "x.json").read_text())
     assert not result.exists() or any(result.iterdir())

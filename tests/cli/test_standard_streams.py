@@ -78,6 +78,10 @@ PRINTING: dict[str, Arguments] = {
         *(place / "nli.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1, "--no-guard"),
     ),
+    "train-reranker": lambda place: (
+        *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
+        *("--max-steps", 1),
+    ),
     "diagnose": lambda place: (place / "many.txt", "--model", place.model, "--sample", 100),
     "export": lambda place: (place.model, "-o", place / "exported"),
     "data list": plain(),
@@ -123,6 +127,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Encoder) -> Pl
             json.dumps({"gold_label": label, "sentence1": f"a boat {n}", "sentence2": text}) + "\n"
             for n in range(2)
             for label, text in (("entailment", f"boat {n}"), ("contradiction", f"train {n}"))
+        ),
+        "ranking.jsonl": "".join(
+            json.dumps({"query": f"a boat {n}", "positive": HOSTILE, "negative": "text"}) + "\n"
+            for n in range(3)
         ),
         "run.trec": "q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 1.0 x\n",
         "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tb\t1\n",
@@ -237,6 +245,7 @@ def test_a_dash_is_standard_output_in_place_of_the_tables(
         ("export", lambda place: (place.model, "-o", "-")),
         ("demo", plain("-o", "-")),
         ("train-nli", lambda place: (place / "nli.jsonl", "--base", place.model, "-o", "-")),
+        ("train-reranker", lambda place: (place / "ranking.jsonl", "--base", "m", "-o", "-")),
         ("diagnose", lambda place: (place / "many.txt", "--model", place.model, "--write", "-")),
         ("eval run", with_model("/suite.toml", "-o", "-", "--no-cache")),
         ("eval run", with_model("/suite.toml", "-o", "/results", "--cache", "-")),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sbertkit.settings import check_settings
 from sbertkit.training.config import TrainConfig
@@ -29,6 +29,8 @@ class Objective:
         learning_rate: Peak learning rate that suits it.
         summary: What happened to the sentences in training, for the model card.
         head_example: Python code that uses the head, for the model card; none without a head.
+        task: ``embed`` for encoders of texts, whose vectors it gets; ``rerank`` for models that
+            score pairs: the rows of the table are pairs, and vectors their scores (N, 1).
     """
 
     name: ClassVar[str]
@@ -37,6 +39,7 @@ class Objective:
     learning_rate: ClassVar[float]
     summary: ClassVar[str]
     head_example: ClassVar[str] = ""
+    task: ClassVar[Literal["embed", "rerank"]] = "embed"
 
     def __post_init__(self) -> None:
         check_settings(self)

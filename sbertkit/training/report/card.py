@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from sbertkit.formatting import UNDEFINED, percent
-from sbertkit.training.objectives import OBJECTIVES
+from sbertkit.training.objectives import OBJECTIVES, RANKING_OBJECTIVES
 from sbertkit.training.report import markdown
 from sbertkit.training.report.markdown import base_name, finite
 
@@ -38,11 +38,12 @@ def model_card(record: Mapping[str, Any]) -> str:
     environment.filters |= {"times_100": _times_100, "interval": _interval}
     hub_name = record.get("base_model")
     hub_name = hub_name if _is_hub_name(hub_name) else None
-    objective = OBJECTIVES.get(str(record.get("objective")))
+    objective = {**OBJECTIVES, **RANKING_OBJECTIVES}.get(str(record.get("objective")))
     before, after = (record.get(side) or {} for side in ("before", "after"))
     cosines = [side.get("label_cosines") or {} for side in (before, after)]
     return environment.get_template(_TEMPLATE).render(
         run=record,
+        reranks=record.get("task") == "rerank",
         hub_name=hub_name,
         base=hub_name or base_name(record.get("base")),
         objective=objective,
@@ -53,7 +54,7 @@ def model_card(record: Mapping[str, Any]) -> str:
         label_cosines={
             label: [side.get(label) for side in cosines] for label in cosines[0] | cosines[1]
         },
-        verdict=_verdict(before, after),
+        verdict=_verdict(before, after, _noun(record)),
         fingerprint=(record.get("identity") or {}).get("base"),
     )
 
@@ -73,16 +74,20 @@ def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
     return stated | asked | stated | done
 
 
-def _verdict(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The result of the two scores in one sentence; a worse encoder in bold."""
+def _noun(record: Mapping[str, Any]) -> str:
+    return "re-ranker" if record.get("task") == "rerank" else "encoder"
+
+
+def _verdict(before: Mapping[str, Any], after: Mapping[str, Any], noun: str) -> str:
+    """The result of the two scores in one sentence; a worse model in bold."""
     first, second = finite(before.get("spearman")), finite(after.get("spearman"))
     if first is None or second is None:
         return "A score is undefined: nothing here shows whether the training helped."
     change = f"{100 * (second - first):+.2f} points"
     if second < first:
-        return f"**The trained encoder is worse than its base ({change}).**"
+        return f"**The trained {noun} is worse than its base ({change}).**"
     than = "better than" if second > first else "as good as"
-    return f"The trained encoder is {than} its base ({change})."
+    return f"The trained {noun} is {than} its base ({change})."
 
 
 def _times_100(value: object) -> str:

@@ -17,6 +17,7 @@ _GROUPS = (
         *("random_cosine", "uniformity", "effective_rank"),
         *("entailment", "neutral", "contradiction"),
     ),
+    ("relevant", "other"),
 )
 """Values that are logged together: a line that has one of them and lacks another leaves a gap."""
 
@@ -63,6 +64,8 @@ _STYLES = {
     "entailment": _Style("entailment", "#0072B2", "o"),
     "neutral": _Style("neutral", "#E69F00", "s"),
     "contradiction": _Style("contradiction", "#D55E00", "^"),
+    "relevant": _Style("relevant", "#0072B2", "o"),
+    "other": _Style("other", "#D55E00", "^"),
 }
 
 
@@ -279,4 +282,5 @@ _PANELS = (
         ("entailment", "neutral", "contradiction"),
         _lines_on("cosine"),
     ),
+    _Panel("Mean score by label", ("relevant", "other"), _lines_on("score")),
 )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ class SpaceSnapshot:
         effective_rank: See `sbertkit.metrics.effective_rank`.
         label_cosines: Mean cosine of premise and hypothesis by label.
         label_errors: Standard errors of those means.
+        of_scores: Whether it is one of a re-ranker: label_cosines are then mean scores.
     """
 
     random_cosine: float | None
@@ -41,9 +43,12 @@ class SpaceSnapshot:
     effective_rank: float | None
     label_cosines: dict[str, float]
     label_errors: dict[str, float]
+    of_scores: bool = False
 
     def row(self) -> dict[str, float | None]:
         """The values by name, as the log has them."""
+        if self.of_scores:
+            return dict(self.label_cosines)
         return {
             "random_cosine": self.random_cosine,
             "uniformity": self.uniformity,
@@ -67,16 +72,11 @@ class ProbeSet:
     """
 
     def __init__(self, data: TrainingData, per_label: int, seed: int) -> None:
-        random = np.random.default_rng(seed)
-        labels = np.array(data.label_numbers)
-        chosen: list[int] = []
-        described: list[bool] = []
-        for label in range(max(1, len(data.form.labels))):
-            rows = random.permutation(np.flatnonzero(labels == label))[:per_label]
-            chosen += rows.tolist()
-            described += [number < SPACE_PAIRS for number in range(len(rows))]
+        drawn = _draw(data, per_label, seed)
+        chosen = [row for rows in drawn for row in rows]
+        described = [number < SPACE_PAIRS for rows in drawn for number in range(len(rows))]
         self._names = data.form.labels
-        self._labels = labels[chosen]
+        self._labels = np.array(data.label_numbers)[chosen]
         numbers: dict[str, int] = {}
         pairs = (data.rows[row][:2] for row in chosen)
         self._sides = np.array(
@@ -92,17 +92,68 @@ class ProbeSet:
         if vectors is None:
             return None
         cosines = row_cosines(vectors, self._sides[:, 0], self._sides[:, 1])
-        means, errors = {}, {}
-        for label, name in enumerate(self._names):
-            part = cosines[self._labels == label]
-            if len(part):
-                means[name] = float(part.mean())
-            if len(part) >= _MIN_PAIRS:
-                errors[name] = float(part.std(ddof=1)) / math.sqrt(len(part))
+        means, errors = _by_label(cosines, self._labels, self._names)
         space = vectors[self._space]
         return SpaceSnapshot(
             mean_random_cosine(space), uniformity(space), effective_rank(space), means, errors
         )
+
+
+class PairProbeSet:
+    """Fixed pairs that a model in training scores from time to time.
+
+    Args:
+        data: Rows to draw from, whose first two texts are a pair.
+        per_label: Rows of each label.
+        seed: Seed of the draw.
+    """
+
+    def __init__(self, data: TrainingData, per_label: int, seed: int) -> None:
+        chosen = [row for rows in _draw(data, per_label, seed) for row in rows]
+        self._names = data.form.labels
+        self._labels = np.array(data.label_numbers)[chosen]
+        self._pairs: list[Any] = [tuple(data.rows[row][:2]) for row in chosen]
+
+    def snapshot(self, encoder: Encoder) -> SpaceSnapshot | None:
+        """The mean scores of the labels as they are now; None when scores are not finite."""
+        scores = _vectors(encoder, self._pairs)
+        if scores is None:
+            return None
+        means, errors = _by_label(scores[:, 0], self._labels, self._names)
+        return SpaceSnapshot(None, None, None, means, errors, of_scores=True)
+
+
+def probe_of(encoder: Encoder, data: TrainingData, per_label: int, seed: int) -> "Probe":
+    """What shows how a model in training does, from rows of its data."""
+    kind = PairProbeSet if encoder.spec.scores_pairs else ProbeSet
+    return kind(data, per_label, seed)
+
+
+Probe = ProbeSet | PairProbeSet
+
+
+def _draw(data: TrainingData, per_label: int, seed: int) -> list[list[int]]:
+    """So many rows of each label."""
+    random = np.random.default_rng(seed)
+    labels = np.array(data.label_numbers)
+    return [
+        random.permutation(np.flatnonzero(labels == label))[:per_label].tolist()
+        for label in range(max(1, len(data.form.labels)))
+    ]
+
+
+def _by_label(
+    values: npt.NDArray[Any], labels: npt.NDArray[Any], names: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The mean of the values of each label, and its standard error."""
+    means, errors = {}, {}
+    for label, name in enumerate(names):
+        part = values[labels == label]
+        if len(part):
+            means[name] = float(part.mean())
+        if len(part) >= _MIN_PAIRS:
+            errors[name] = float(part.std(ddof=1)) / math.sqrt(len(part))
+    return means, errors
 
 
 def _vectors(encoder: Encoder, texts: list[str]) -> npt.NDArray[np.float32] | None:
@@ -156,6 +207,8 @@ class Guard:
         return self.doubts > 0
 
     def _collapse(self, snapshot: SpaceSnapshot) -> str | None:
+        if snapshot.of_scores:  # which form no space
+            return None
         start = self.first.random_cosine or 0.0
         now = snapshot.random_cosine
         if now is None:
@@ -184,6 +237,7 @@ def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
     not count: not every healthy space tells contradicting from neutral pairs by a cosine.
     """
     means, errors = snapshot.label_cosines, snapshot.label_errors
+    measure = "score" if snapshot.of_scores else "cosine"
     for other in labels[1:]:
         if not {labels[0], other} <= errors.keys():
             continue
@@ -191,7 +245,7 @@ def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
         if gap > _SURE * math.hypot(errors[labels[0]], errors[other]):
             shown = ", ".join(f"{name} {means[name]:.3f}" for name in labels if name in means)
             return (
-                f"label order: pairs labeled {labels[0]} should have the highest mean cosine, "
+                f"label order: pairs labeled {labels[0]} should have the highest mean {measure}, "
                 f"found {shown}; the labels are probably swapped: check the data, or labels "
                 "(--labels) where they are numbers"
             )

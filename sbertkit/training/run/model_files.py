@@ -3,9 +3,12 @@
 import shutil
 from pathlib import Path
 
-from sbertkit.encoder import Encoder
+import torch
+
 from sbertkit.encoder.model_files import MODULES_FILE
+from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.saving import write_model_files
+from sbertkit.encoder.torch_model import load_torch_model
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
 from sbertkit.training.heads import read_head, write_head
 from sbertkit.training.recipe import Task
@@ -32,8 +35,12 @@ def write_model(setup: Setup, folder: Path) -> None:
 def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
     task = setup.task
-    loaded = Encoder.load(folder, device="cpu", trust_remote_code=task.config.trust_remote_code)
-    task.encoder.torch.network.load_state_dict(loaded.torch.network.state_dict())
+    loaded = load_torch_model(
+        LoadOptions(str(folder), task=task.objective.task),
+        torch.device("cpu"),
+        trust_remote_code=task.config.trust_remote_code,
+    )
+    task.encoder.torch.network.load_state_dict(loaded.network.state_dict())
     task.encoder.torch.weights_changed()
     head = read_head(folder)
     if head is not None:

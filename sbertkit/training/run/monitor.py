@@ -17,7 +17,7 @@ from sbertkit.errors import InputError
 from sbertkit.progress import Advance
 from sbertkit.schema import Count
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.run.guard import NOT_FINITE, Guard, ProbeSet
+from sbertkit.training.run.guard import NOT_FINITE, Guard, Probe
 from sbertkit.training.run.metrics_log import RunLog
 
 _FIRST_PROBE = 8
@@ -93,7 +93,7 @@ class Tracked:
     """
 
     encoder: Encoder
-    probe: ProbeSet | None
+    probe: Probe | None
     dev: DevSet | None
 
 

@@ -21,7 +21,7 @@ from sbertkit.training.run.checkpoints import Checkpoint
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.global_state import isolated_global_state
-from sbertkit.training.run.guard import SPACE_PAIRS, Guard, ProbeSet, SpaceSnapshot, wrong_order
+from sbertkit.training.run.guard import SPACE_PAIRS, Guard, SpaceSnapshot, probe_of, wrong_order
 from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
@@ -53,9 +53,14 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
         setup = set_up(task)
     with under_way("measuring the encoder before training", shown=shown):
         before = _quality(task)
-    _check_start(before.snapshot, task.encoder)
     labels = task.data.form.labels
-    if config.guard and (fault := wrong_order(before.snapshot, labels)) is not None:
+    if not task.encoder.spec.scores_pairs:  # whose head may be new
+        _check_start(before.snapshot, task.encoder)
+    if (
+        config.guard
+        and not task.encoder.spec.scores_pairs
+        and (fault := wrong_order(before.snapshot, labels)) is not None
+    ):
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
             "from premises by a word or so, pass guard=False (--no-guard)"
@@ -86,7 +91,8 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     folder.discard()
     if result.gain is not None and result.gain < 0:
         logger.warning(
-            "the trained encoder is worse than its base on the dev set: Spearman %.2f, before %.2f",
+            "the trained %s is worse than its base on the dev set: Spearman %.2f, before %.2f",
+            "re-ranker" if task.encoder.spec.scores_pairs else "encoder",
             100 * (after.quality.spearman or 0.0),
             100 * (before.quality.spearman or 0.0),
         )
@@ -170,12 +176,11 @@ def _quality(task: Task) -> _Measured:
     encoder = task.encoder
     encoder.torch.network.eval()
     encoder.torch.weights_changed()
-    probe = ProbeSet(task.data, _PROBE_PAIRS_BEFORE_AND_AFTER, task.config.seed)
+    probe = probe_of(encoder, task.data, _PROBE_PAIRS_BEFORE_AND_AFTER, task.config.seed)
     snapshot = probe.snapshot(encoder)
     if snapshot is None:
         raise InputError(
-            f"{encoder.options.model} gives vectors with NaN or infinite values; its weights are "
-            "damaged"
+            f"{encoder.options.model} gives NaN or infinite values; its weights are damaged"
         )
     score = None if task.dev is None else task.dev.score(encoder, interval=True)
     return _Measured(Quality.of(score, snapshot), snapshot)
@@ -192,7 +197,7 @@ def _train(
         log.add({"step": 0, **before.row()})
     guard = probe = None
     if config.guard:
-        probe = ProbeSet(task.data, SPACE_PAIRS, config.seed)
+        probe = probe_of(encoder, task.data, SPACE_PAIRS, config.seed)
         first = probe.snapshot(encoder)
         guard = None if first is None else Guard(first, task.data.form.labels)
     with track("training", setup.plan.total, shown=config.progress, note=log.note) as advance:

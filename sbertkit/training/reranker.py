@@ -1,0 +1,100 @@
+"""`train_reranker`: from queries with relevant documents and others to a trained cross-encoder."""
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sbertkit.data.ranking import RankingSet, read_ranking
+from sbertkit.errors import InputError
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.data_forms import RANKING, DataSource, TrainingData
+from sbertkit.training.dev_set import DevSet
+from sbertkit.training.mining import Mining, SearchLike, mine_negatives
+from sbertkit.training.objectives import RANKING_OBJECTIVES, Objective, find_objective
+from sbertkit.training.recipe import Recipe
+from sbertkit.training.start import train
+
+if TYPE_CHECKING:
+    from sbertkit.training.results import TrainResult
+
+DEFAULT_RANKING_OBJECTIVE = "bce"
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_DEFAULT = TrainConfig()
+_MINING = Mining()
+
+
+def train_reranker(
+    base: str | os.PathLike[str],
+    data: Paths | RankingSet,
+    output: str | os.PathLike[str],
+    *,
+    objective: str | Objective = DEFAULT_RANKING_OBJECTIVE,
+    dev: str | os.PathLike[str] | DevSet | None = None,
+    mine: SearchLike | None = None,
+    mining: Mining = _MINING,
+    config: TrainConfig = _DEFAULT,
+) -> "TrainResult":
+    """Fine-tunes an encoder, or a cross-encoder, to score how well documents answer a query.
+
+    The folder is one that `CrossEncoder` loads, too, with a model card, training curves and the
+    metrics log. Checkpoints, resuming and the choice of the best one are as for `train_nli`.
+
+    Args:
+        base: A model folder or a hub name; one without a head for one score gets a new one.
+        data: Files or folders for `read_ranking`, or what it read.
+        output: A new folder for the trained model.
+        objective: ``bce`` or ``margin-mse``, or one of `sbertkit.training.objectives` with options
+            of its own, such as ``MarginMse(teacher="models/large")``.
+        dev: Labeled pairs: a file or folder for `read_ranking`. The dev score is Spearman's
+            correlation of scores with labels.
+        mine: An index from which negatives of each query are mined, beside those of the data.
+        mining: How many, and how deep.
+        config: All further settings.
+
+    Raises:
+        InputError: Data, base, output or settings are refused; nothing is written then.
+        TrainingStopped: The guard ended the run; the last good checkpoint is kept.
+        StorageError: Another run writes to the output, the disk is full or the like; the last
+            checkpoint is complete.
+        KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
+    """
+    recipe = reranker_recipe(
+        base, data, objective=objective, dev=dev, mine=mine, mining=mining, config=config
+    )
+    return train(recipe, output)
+
+
+def reranker_recipe(
+    base: str | os.PathLike[str],
+    data: Paths | RankingSet,
+    *,
+    objective: str | Objective,
+    dev: str | os.PathLike[str] | DevSet | None,
+    mine: SearchLike | None,
+    mining: Mining,
+    config: TrainConfig,
+) -> Recipe:
+    """The recipe of `train_reranker`, with its arguments and errors."""
+    chosen = find_objective(objective, RANKING_OBJECTIVES)
+    for name in ("normalize", "labels"):
+        if isinstance(config, TrainConfig) and getattr(config, name) is not None:
+            raise InputError(f"{name} is for encoders of texts; leave it out for a re-ranker")
+    return Recipe(base, partial(_read, data, mine, mining), None, chosen, dev, config)
+
+
+def _read(
+    data: Paths | RankingSet, mine: SearchLike | None, mining: Mining, config: TrainConfig
+) -> TrainingData:
+    ranking = data
+    if not isinstance(ranking, RankingSet):
+        ranking = read_ranking(ranking, split=config.split, progress=config.progress)
+    pairs = list(ranking.pairs)
+    if mine is not None:
+        pairs = mine_negatives(pairs, mine, mining, config.seed)
+    sources = tuple(
+        DataSource(one.source, one.sha256, one.rows, one.skipped) for one in ranking.sources
+    )
+    return TrainingData(RANKING, pairs, sources)
