@@ -121,6 +121,40 @@ def encode_table(entries: Figures) -> str:
     )
 
 
+def bench_reranker_table(entries: Figures) -> str:
+    """Re-ranking speed: milliseconds per query and ratio for each set of candidates."""
+    sets = list(entries.values())
+    titles = [
+        f"{name}: {one['pairs']} of {one['tokens_per_pair']:.0f} tokens"
+        for name, one in entries.items()
+    ]
+    rows = []
+    for system in sets[0]["systems"]:
+        found = [one["systems"][system] for one in sets]
+        speeds = (f"{one['milliseconds']:,.0f} ({one['ratio']:.2f})" for one in found)
+        rows.append((system, *speeds, f"{max(one['largest_difference'] for one in found):.1e}"))
+    return (
+        f"{markdown(('milliseconds (ratio)', *titles, 'largest difference'), rows)}\n\n"
+        f"The model is {sets[0]['model']}. Ratios to sentence-transformers in fp32 are medians of "
+        f"{sets[0]['rounds']} alternating rounds; differences are to its scores."
+    )
+
+
+def train_reranker_table(entries: Figures) -> str:
+    """Dense search on SciFact, and what a re-ranker trained on its train split makes of it."""
+    first = next(iter(entries.values()))
+    names = list(first["measures"])
+    rows = [
+        (name, *(percent(one["measures"][measure]) for measure in names), f"{one['seconds']:.0f}")
+        for name, one in entries.items()
+    ]
+    return (
+        f"{markdown(('system', *names, 'seconds'), rows)}\n\n"
+        f"The re-ranker was trained here from {first['base']} on SciFact's train split: a stand-in "
+        "for those that can be downloaded."
+    )
+
+
 def precision_table(figures: Figures) -> str:
     """Spearman by precision."""
     header = ("Spearman", "STS-B", "STS12", "STS13", "STS14", "mean of STS12 to 14")
@@ -951,6 +985,8 @@ CLAIMS_FROM = ("train_nli", "pooling", "isotropy", "post_processing", "long_docu
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
     "precision": precision_table,
+    "bench_reranker": bench_reranker_table,
+    "train_reranker": train_reranker_table,
     "cold_start": cold_start_table,
     "shell_encode": shell_encode_table,
     "encode_memory": encode_memory_table,
