@@ -29,6 +29,29 @@ def cross_encoder(folder: Path, architecture: str = "bert", **options: Any) -> P
     return folder
 
 
+def multi_vector(folder: Path, architecture: str = "bert", **options: Any) -> Path:
+    """Writes a multi-vector encoder; `options` are those of the library's Transformer."""
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    plain = tiny_models.ARCHITECTURES[architecture](folder.with_name(f"{folder.name}-plain"))
+    torch.manual_seed(5)
+    similarity = options.pop("similarity_fn_name", None)
+    prompts = options.pop("prompts", None)
+    names = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}
+    identity = torch.nn.Identity()
+    modules = [
+        Transformer(str(plain), **options),
+        Dense(tiny_models.HIDDEN, 16, bias=False, activation_function=identity, **names),
+        MultiVectorMask(skiplist_words=["."]),
+        Normalize(module_input_name="token_embeddings"),
+    ]
+    model = MultiVectorEncoder(modules=modules, similarity_fn_name=similarity, prompts=prompts)
+    model.save_pretrained(str(folder))
+    return folder
+
+
 def write_collection(
     folder: Path,
     corpus: Mapping[str, str],

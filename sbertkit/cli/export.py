@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--calibrate",
     metavar="CORPUS",
     help="For int8: texts like yours, to find the ranges of activations; by default, some of many "
-    "kinds.",
+    "kinds. With --reranker: pairs, as train-reranker reads them.",
 )
 @trust_option
 @no_progress_option
@@ -82,20 +82,21 @@ def export(
     from sbertkit.encoder import Encoder
 
     if reranker:
-        idle = {"pooling": pooling, "dim": dim, "pairs": pairs, "calibrate": calibrate}
-        _export_reranker(model, output, precision, max_tokens, idle, trust=trust_remote_code)
+        for name, value in {"pooling": pooling, "dim": dim, "pairs": pairs}.items():
+            if value is not None:
+                raise click.UsageError(f"--{name} and --reranker do not go together")
+        _export_reranker(model, output, precision, max_tokens, calibrate, trust=trust_remote_code)
         return
     options: dict[str, Any] = {"pooling": pooling, "max_tokens": max_tokens, "dim": dim}
     options["device"] = "cpu"
     if output is None:
-        given = {
-            "--pairs": pairs,
-            "--calibrate": calibrate,
-            "--trust-remote-code": trust_remote_code,
-        }
-        for name, value in given.items():
-            if value:
-                raise click.UsageError(f"{name} needs -o DIR")
+        _refuse_without_folder(
+            {
+                "--pairs": pairs,
+                "--calibrate": calibrate,
+                "--trust-remote-code": trust_remote_code,
+            }
+        )
         _export_to_cache(model, precision, options)
         return
     judged = None if pairs is None else read_sts(set_or_path(pairs))
@@ -111,24 +112,31 @@ def export(
     print_facts(facts)
 
 
+def _refuse_without_folder(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise click.UsageError(f"{name} needs -o DIR")
+
+
 def _export_reranker(
     model: str,
     output: str | None,
     precision: str,
     max_tokens: int | None,
-    idle: Mapping[str, object],
+    calibrate: str | None,
     *,
     trust: bool,
 ) -> None:
     """Exports a cross-encoder, into the user's cache without a folder."""
+    from sbertkit.data.ranking import read_ranking
     from sbertkit.encoder.exports.manifest import read_manifest
     from sbertkit.reranking import Reranker
 
-    for name, value in idle.items():
-        if value is not None:
-            raise click.UsageError(f"--{name} and --reranker do not go together")
-    if trust and output is None:
-        raise click.UsageError("--trust-remote-code needs -o DIR")
+    if output is None:
+        _refuse_without_folder({"--trust-remote-code": trust, "--calibrate": calibrate})
+    pairs = None
+    if calibrate is not None:
+        pairs = [pair[:2] for pair in read_ranking(set_or_path(calibrate)).pairs]
     loaded = Reranker.load(
         model, max_tokens=max_tokens, backend="auto", device="cpu", trust_remote_code=trust
     )
@@ -136,7 +144,7 @@ def _export_reranker(
         folder = str(loaded.export_folder(precision))
         manifest = read_manifest(Path(folder))
     else:
-        folder, manifest = output, loaded.export(output, precision=precision)
+        folder, manifest = output, loaded.export(output, precision=precision, calibrate=pairs)
     print_facts(_facts(model, folder, manifest))
 
 

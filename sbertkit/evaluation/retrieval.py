@@ -183,7 +183,8 @@ def evaluate_retrieval(
     if isinstance(system, str | os.PathLike | Mapping):
         answers = from_run(system, collection)
     elif isinstance(system, SearchIndex):
-        answers = from_index(system, collection, fetched, shown=max(SHOWN, rerank_depth))
+        shown = SHOWN if reranking is None else max(SHOWN, reranking.depth)
+        answers = from_index(system, collection, fetched, shown=shown)
     elif hasattr(system, "start_run"):
         answers = from_encoder(system, collection, fetched, long, progress=progress)
     else:

@@ -1,9 +1,9 @@
 """The re-ranker: pairs of a query and a document in, scores out."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from sbertkit.encoder.exports.exported import load_exported_runtime
 from sbertkit.encoder.exports.manifest import ExportManifest, is_export_folder
 from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.report import EncodeReport
+from sbertkit.encoder.resolve import resolve_options
 from sbertkit.encoder.spec import EncoderSpec
+from sbertkit.errors import InputTypeError
 
 if TYPE_CHECKING:
     from sbertkit.encoder.cached_runtime import CachedRuntime
@@ -32,6 +34,18 @@ class Scored(NamedTuple):
 
     scores: Vectors
     report: EncodeReport
+
+
+class PairRun(Protocol):
+    """One pass over more pairs than memory holds; see `Reranker.start_run`."""
+
+    def vectors(self, pairs: Iterable[Pair], /, *, progress: bool = False) -> Iterator[Vectors]:
+        """Scores of the pairs in order, one chunk (n, 1) at a time."""
+        ...
+
+    def report(self) -> EncodeReport:
+        """What happened to the pairs whose scores have been drawn."""
+        ...
 
 
 class Ranked(NamedTuple):
@@ -64,11 +78,12 @@ class Reranker:
         revision: str | None = None,
         trust_remote_code: bool = False,
     ) -> "Reranker":
-        """A cross-encoder from a folder or a hub name.
+        """A cross-encoder, or a multi-vector encoder, from a folder or a hub name.
 
         Args:
             model: A CrossEncoder folder of sentence-transformers, a Hugging Face folder of a
-                classifier of sequences with one label, an exported folder, or a hub name.
+                classifier of sequences with one label, an exported folder, or a hub name; or a
+                MultiVectorEncoder of sentence-transformers, which that library runs by torch.
             max_tokens: Tokens a pair may have, special tokens and prompt counted; the longer text
                 is truncated first. ``None``: as the model declares.
             backend: See `Encoder.load`.
@@ -93,10 +108,20 @@ class Reranker:
         )
         if is_export_folder(Path(options.model)):
             return cls(load_exported_runtime(options))
+        folder = resolve_options(options)
+        from sbertkit.reranking.multi_vector import MultiVectorReranker, is_multi_vector
+
+        if is_multi_vector(folder):
+            return MultiVectorReranker(options, folder, trust_remote_code=trust_remote_code)
         return cls(load_runtime(options, trust_remote_code=trust_remote_code))
 
     def __repr__(self) -> str:
-        return f"Reranker({self.spec.options.model!r}, max_tokens={self.max_tokens})"
+        return f"{type(self).__name__}({self.model!r}, max_tokens={self.max_tokens})"
+
+    @property
+    def model(self) -> str:
+        """Its name, as it was given."""
+        return self.spec.options.model
 
     @property
     def spec(self) -> EncoderSpec:
@@ -166,25 +191,25 @@ class Reranker:
         """As `score`, with a report on truncated, blank, repaired and duplicate pairs."""
         if batch_tokens is not None:
             batch_tokens = whole_number("batch_tokens", batch_tokens)
-        run = EncodingRun(self.spec, self._runtime.backend, batch_tokens=batch_tokens)
+        run = self.start_run(batch_tokens=batch_tokens)
         chunks = [scores[:, 0] for scores in run.vectors(pairs, progress=progress)]
         scores = np.concatenate([np.empty(0, np.float32), *chunks])
         return Scored(self.activated(scores) if activated else scores, run.report())
 
-    def start_run(self) -> EncodingRun:
+    def start_run(self, *, batch_tokens: int | None = None) -> PairRun:
         """A run over more pairs than fit in memory.
 
         Its `vectors(pairs)` are the scores before the activation, one chunk (n, 1) at a time; its
         `report()` says what happened to the pairs.
         """
-        return EncodingRun(self.spec, self._runtime.backend)
+        return EncodingRun(self.spec, self._runtime.backend, batch_tokens=batch_tokens)
 
     def activated(self, scores: Vectors) -> Vectors:
         """Scores after what the model declares to be applied to them."""
         return ACTIVATIONS[self.activation](scores)
 
     def rank(
-        self, query: str, documents: Sequence[str], k: int | None = None, *, progress: bool = False
+        self, query: str, documents: Iterable[str], k: int | None = None, *, progress: bool = False
     ) -> list[Ranked]:
         """The documents that answer a query best, best first; equal ones in the order given.
 
@@ -200,6 +225,11 @@ class Reranker:
             InputError: A blank query, or `k` below 1.
             InputTypeError: Something else than texts.
         """
+        if isinstance(documents, str):
+            raise InputTypeError(
+                "rank takes a list of documents; found a bare string, put it in []"
+            )
+        documents = list(documents)
         k = len(documents) if k is None else whole_number("k", k)
         scores = self.score([(query, one) for one in documents], activated=False, progress=progress)
         shown = self.activated(scores)
@@ -219,7 +249,13 @@ class Reranker:
 
         save_model(model, output_folder(folder))
 
-    def export(self, folder: str | os.PathLike[str], *, precision: str = "fp32") -> ExportManifest:
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        precision: str = "fp32",
+        calibrate: Sequence[Pair] | None = None,
+    ) -> ExportManifest:
         """Writes a folder with one ONNX model for everything from token ids to the score.
 
         `Reranker.load` reads it without torch or transformers. Its ``encoder.onnx`` gives
@@ -228,6 +264,9 @@ class Reranker:
         Args:
             folder: New, empty, or an earlier export, which is replaced.
             precision: ``fp32``, or ``int8`` for 8-bit weights and activations.
+            calibrate: For ``int8``: pairs like those that will be scored, of which the first 256
+                are read; the ranges of activations are taken from them. By default from a few
+                pairs of many kinds.
 
         Raises:
             InputError: The model cannot be exported, or the export computes something else.
@@ -237,7 +276,7 @@ class Reranker:
         model = self._runtime.model
         from sbertkit.encoder.exports.exporting import export_model
 
-        return export_model(model, folder, precision=precision)
+        return export_model(model, folder, precision=precision, calibrate=calibrate)
 
     def export_folder(self, precision: str = "fp32") -> Path:
         """A folder in the user's cache with its export; see `Encoder.export_folder`."""

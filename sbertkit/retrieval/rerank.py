@@ -17,7 +17,7 @@ from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
 
 if TYPE_CHECKING:
-    from sbertkit.encoder.encoding import EncodingRun
+    from sbertkit.reranking.reranker import PairRun
 
 _QUERIES_PER_CHUNK = 64
 """Whose candidates are searched for at once."""
@@ -103,9 +103,7 @@ def note_stage(found: Iterable[Sequence[Hit]], name: str) -> None:
             hit.stages = {**hit.stages, name: Stage(hit.score, rank)}
 
 
-def rerank_hits(
-    candidates: Iterable[tuple[str, list[Hit]]], run: "EncodingRun"
-) -> Iterator[list[Hit]]:
+def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: "PairRun") -> Iterator[list[Hit]]:
     """The candidates of each query by their score by a re-ranker; equal ones in the order given.
 
     It reads the passage of each hit: of a long document that was divided the best one, else the

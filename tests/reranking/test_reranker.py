@@ -139,6 +139,9 @@ def test_documents_are_ranked_by_score_and_equal_ones_in_their_order(reranker: R
     assert places.index(1) < places.index(5)
     assert reranker.rank(QUERIES[0], documents, 2) == ranked[:2]
     assert reranker.rank(QUERIES[0], []) == []
+    assert reranker.rank(QUERIES[0], iter(documents)) == ranked
+    with pytest.raises(InputTypeError, match="found a bare string"):
+        reranker.rank(QUERIES[0], "a document")
 
 
 def test_scores_that_a_sigmoid_makes_equal_still_rank(tmp_path: Path) -> None:
@@ -259,6 +262,24 @@ def test_an_int8_export_gives_nearly_the_same_scores(tmp_path: Path, folder: Pat
     exact, found = (one.score(PAIRS, activated=False) for one in (reranker, exported))
     assert np.corrcoef(exact, found)[0, 1] > 0.9
     assert not np.array_equal(exact, found)
+
+
+def test_the_ranges_of_8_bits_come_from_the_pairs_that_are_given(
+    tmp_path: Path, folder: Path
+) -> None:
+    reranker = Reranker.load(folder)
+    for name, pairs in (("few", [("a", "b")]), ("many", PAIRS), ("default", None)):
+        reranker.export(tmp_path / name, precision="int8", calibrate=pairs)
+    models = [
+        (tmp_path / name / "encoder.onnx").read_bytes() for name in ("few", "many", "default")
+    ]
+    assert len(set(models)) == 3
+    with pytest.raises(InputError, match="no pairs"):
+        reranker.export(tmp_path / "none", precision="int8", calibrate=[])
+    with pytest.raises(InputTypeError, match="row 0: expected a pair"):
+        reranker.export(tmp_path / "none", precision="int8", calibrate=["text"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="calibrate is for precision int8"):
+        reranker.export(tmp_path / "none", calibrate=PAIRS)
 
 
 def test_an_export_in_the_cache_serves_the_next_load(

@@ -45,7 +45,7 @@ class Words:
         self.table = TextTable(None)  # type: ignore[arg-type]  # nothing is tokenized
 
     def of(self, number: int) -> str | None:
-        names = list(self.table._numbers)
+        names: list[Any] = list(self.table._numbers)
         return None if number == NO_TEXT else names[number]
 
 

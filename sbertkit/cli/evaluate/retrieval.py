@@ -136,7 +136,7 @@ def retrieval(
     result = evaluated.result
     about = {"collection": collection, **evaluated.system}
     if reranker := more.get("rerank"):
-        about["rerank"] = reranker.spec.options.model
+        about["rerank"] = reranker.model
         about["rerank_depth"] = more["rerank_depth"]
         about["rerank_fingerprint"] = reranker.fingerprint
     write_json(targets[0], {**about, **result.to_dict()})

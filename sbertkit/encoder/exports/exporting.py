@@ -5,7 +5,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -34,6 +36,9 @@ from sbertkit.encoder.exports.probes import (
 )
 from sbertkit.encoder.exports.tracing import quantize_model, trace_model
 from sbertkit.encoder.network import Network
+from sbertkit.encoder.prompts import Prompts
+from sbertkit.encoder.report import EncodeStats
+from sbertkit.encoder.rows import PairRows, rows_of
 from sbertkit.encoder.saving import lineage_name
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.torch_model import TorchModel
@@ -49,9 +54,9 @@ def export_model(
     folder: str | os.PathLike[str],
     *,
     precision: str = "fp32",
-    calibrate: Texts | None = None,
+    calibrate: Texts | Sequence[tuple[str, str]] | None = None,
 ) -> ExportManifest:
-    """Writes the export of a model; see `Encoder.export`."""
+    """Writes the export of a model; see `Encoder.export` and `Reranker.export`."""
     if precision not in EXPORT_PRECISIONS:
         raise InputError(
             f"precision must be one of {', '.join(EXPORT_PRECISIONS)}, not {precision!r}"
@@ -62,18 +67,23 @@ def export_model(
     with storage_errors(place):
         clear_leftovers(place)
         _check_target(place)
-        texts = PROBES
-        if calibrate is not None:
-            texts = sample_texts(calibrate, _CALIBRATION_TEXTS).texts
+        rows = None if calibrate is None else _calibration_rows(model.spec, calibrate)
         with staged_folder(place, last=MANIFEST_FILE) as staged:
-            write_export(model, staged, precision, texts)
+            write_export(model, staged, precision, rows)
     return read_manifest(place)
 
 
 def write_export(
-    model: TorchModel, folder: Path, precision: str, calibrate: Sequence[str] = PROBES
+    model: TorchModel, folder: Path, precision: str, calibrate: Sequence[Any] | None = None
 ) -> None:
-    """Writes an export into an empty folder; see `Encoder.export`."""
+    """Writes an export into an empty folder; see `Encoder.export`.
+
+    Args:
+        model: What is exported.
+        folder: Where to.
+        precision: Of the ONNX model.
+        calibrate: Rows to find the ranges of activations with; by default the probe texts.
+    """
     spec = model.spec
     name = spec.options.model
     fast = getattr(spec.tokenizer.hf, "backend_tokenizer", None)
@@ -92,7 +102,7 @@ def write_export(
         found = probe_vectors(spec, OnnxBackend(exact, "fp32"))
         check_equal(expected, found, "fp32", name)
         if precision == "int8":
-            quantize_model(exact, path, _batches(spec, calibrate))
+            quantize_model(exact, path, _batches(spec, calibrate or spec.rows_of(PROBES)))
             found = probe_vectors(spec, OnnxBackend(path, "int8"))
             check_equal(expected, found, "int8", name)
     (folder / TOKENIZER_FILE).write_text(fast.to_str(), encoding="utf-8")
@@ -121,11 +131,30 @@ def write_export(
     )
 
 
-def _batches(spec: EncoderSpec, texts: Sequence[str]) -> Iterator[Batch]:
-    """Texts as the model reads them, few at a time."""
-    tokens = spec.tokenize(spec.prompted(spec.rows_of(texts)))
-    for rows in spec.collator.plan([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
-        yield spec.collator.collate(tokens, rows)
+def _calibration_rows(spec: EncoderSpec, given: Texts | Sequence[tuple[str, str]]) -> Sequence[Any]:
+    """Some of the texts or pairs that were given.
+
+    Raises:
+        InputError: There are none.
+        InputTypeError: They are of another kind.
+    """
+    if not spec.scores_pairs:
+        return sample_texts(given, _CALIBRATION_TEXTS).texts
+    reader, stats = PairRows(Prompts()), EncodeStats()
+    rows = [
+        reader.clean(reader.check(row, number), stats)
+        for number, row in enumerate(islice(rows_of(given, reader.expected), _CALIBRATION_TEXTS))
+    ]
+    if not rows:
+        raise InputError("calibrate has no pairs; expected some of query and document")
+    return rows
+
+
+def _batches(spec: EncoderSpec, rows: Sequence[Any]) -> Iterator[Batch]:
+    """Rows as the model reads them, few at a time."""
+    tokens = spec.tokenize(spec.prompted(rows))
+    for places in spec.collator.plan([len(one.ids) for one in tokens], OnnxBackend.batch_tokens):
+        yield spec.collator.collate(tokens, places)
 
 
 def _on_cpu(network: Network) -> Network:
