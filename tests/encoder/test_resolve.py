@@ -12,7 +12,8 @@ import pytest
 from huggingface_hub import constants, errors
 
 from sbertkit.encoder import Encoder, resolve
-from sbertkit.encoder.resolve import resolve_model
+from sbertkit.encoder.options import LoadOptions
+from sbertkit.encoder.resolve import resolve_model, resolve_options
 from sbertkit.errors import InputError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -239,3 +240,12 @@ def test_a_folder_that_only_has_the_name_of_a_model_is_said_to_be_in_the_way(
         resolve_model(name)
     (tmp_path / name / "config.json").write_text("{}")
     assert resolve_model(name) == Path(name)
+
+
+def test_a_bare_name_of_a_reranker_is_looked_for_among_the_cross_encoders(
+    cache: Path, tiny_bert: Path
+) -> None:
+    snapshot = put_into(cache, "cross-encoder/small", tiny_bert)
+    other = put_into(cache, "sentence-transformers/small", tiny_bert)
+    assert resolve_options(LoadOptions("small", task="rerank")) == snapshot
+    assert resolve_options(LoadOptions("small")) == other
