@@ -39,7 +39,7 @@ def load_faiss() -> Any:
 
 
 @contextmanager
-def faiss_threads(most: int) -> Iterator[None]:
+def faiss_threads(limit: int) -> Iterator[None]:
     """Lets this thread use at most so many threads of faiss.
 
     A thread without work of its own costs what it takes to wake it, which is far more than a query
@@ -47,10 +47,10 @@ def faiss_threads(most: int) -> Iterator[None]:
     """
     faiss = load_faiss()
     known = faiss.omp_get_max_threads()
-    if most >= known:
+    if limit >= known:
         yield
         return
-    faiss.omp_set_num_threads(most)
+    faiss.omp_set_num_threads(limit)
     try:
         yield
     finally:

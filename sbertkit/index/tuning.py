@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sbertkit.arrays import Vectors
 from sbertkit.index.kinds.base import SearchSettings
 from sbertkit.index.live_rows import LiveRows
+from sbertkit.index.segment import Rows
 from sbertkit.index.vector_search import TUNED_HITS, VectorSearch
 
 MIN_QUERIES = 30
@@ -32,7 +33,7 @@ _EQUAL = 1e-6
 """Cosines that differ by less are equal: it does not matter which of the rows is found."""
 _TIMED_QUERIES = 256
 _REPEATS = 2
-_MAX_WIDER = 2
+_MAX_WIDER = 1.6
 """Fewer candidates do not make up for a width that is so many times as great."""
 _AS_FAST = 1.05
 """Times that differ by less are equal; the fewer candidates count then."""
@@ -91,13 +92,13 @@ class RecallTuner:
         if place is None:
             best = max(self._tried.values(), key=lambda one: one.bound)
             return TunedSettings(best, self._all())
-        widest = _MAX_WIDER * widths[place]
+        widths = [width for width in widths if width <= _MAX_WIDER * widths[place]]
         reached = []
         # With fewer candidates a width may have to be greater.
         for rescored in reversed(_RESCORED):
             while place < len(widths) and self._try(widths[place], rescored).bound < target:
                 place += 1
-            if place == len(widths) or widths[place] > widest:
+            if place == len(widths):
                 break
             reached.append(SearchSettings(widths[place], rescored))
         timed = [self._time(one) for one in reversed(reached)]
@@ -138,8 +139,9 @@ class RecallTuner:
         """Measures a width with all numbers of candidates at once."""
         scores, rows, _ = self._search.candidates(self._queries, MAX_RESCORED, width, self._live)
         order = np.argsort(-scores, axis=1, kind="stable")
-        exact = self._search.scores(self._queries, np.take_along_axis(rows, order, axis=1))
-        found = np.cumsum(exact >= self._worst, axis=1)
+        rows = np.take_along_axis(rows, order, axis=1)
+        exact = self._search.scores(self._queries, rows)
+        found = np.cumsum((exact >= self._worst) & ~_repeated(rows), axis=1)
         for rescored in _RESCORED:
             hits = np.minimum(found[:, min(rescored, found.shape[1]) - 1], self._hits)
             recalls = hits / self._hits
@@ -167,3 +169,14 @@ class RecallTuner:
         milliseconds = 1000 * min(seconds) / len(queries)
         self._tried[settings] = replace(self._tried[settings], milliseconds=milliseconds)
         return self._tried[settings]
+
+
+def _repeated(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Whether a row (q, c) is among those before it."""
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    same = np.zeros(rows.shape, np.bool_)
+    same[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    repeated = np.empty_like(same)
+    np.put_along_axis(repeated, order, same, axis=1)
+    return repeated

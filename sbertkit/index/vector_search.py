@@ -196,32 +196,35 @@ class VectorSearch:
         count = len(self) if live is None else live.count
         wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
         if exact or self.is_exhaustive(k, live):
-            rows = self._exhaustive(queries, wanted, live)
+            rows = np.sort(self._exhaustive(queries, wanted, live), axis=1)
         else:
             depth = self._depth(k, count)
             width = self._approximate[0].kind.width_for(self.settings.width, depth)
             scores, rows, floor = self.candidates(queries, depth, width, live)
+            rows = _distinct(rows)
             # Clusters or links may lead to too few rows, or not as far as the live ones.
             short = np.count_nonzero(rows >= 0, axis=1) < min(k, count)
             if floor is not None:
                 short |= -np.partition(-scores, k - 1, axis=1)[:, k - 1] < floor
             if short.any():
                 best = self._exhaustive(queries[short], wanted, live)
-                rows[short] = _widened(best, rows.shape[1])
+                rows[short] = np.sort(_widened(best, rows.shape[1]), axis=1)
         found, final = self._ranked(queries, rows, k, count)
         # Rows beyond the candidates may score as high as the last hit (many equal texts); which of
         # them comes first must not depend on the candidates of faiss.
         while not final.all():
             wanted = min(count, 4 * wanted)
             rest = queries[~final]
-            better, now = self._ranked(rest, self._exhaustive(rest, wanted, live), k, count)
+            rows = np.sort(self._exhaustive(rest, wanted, live), axis=1)
+            better, now = self._ranked(rest, rows, k, count)
             found.rows[~final], found.scores[~final] = better
             final[~final] = now
         return found
 
     def _depth(self, k: int, count: int) -> int:
         """How many candidates are scored again for `k` hits."""
-        rescored = math.ceil(self.settings.rescored * k / TUNED_HITS)
+        # For fewer hits no fewer: the nearest of all may be far among approximate scores.
+        rescored = math.ceil(self.settings.rescored * max(k, TUNED_HITS) / TUNED_HITS)
         return min(count, max(rescored, 2 * k, k + _SPARE_CANDIDATES))
 
     def is_exhaustive(self, k: int, live: LiveRows | None = None) -> bool:
@@ -306,10 +309,12 @@ class VectorSearch:
     def _ranked(
         self, queries: Vectors, candidates: Rows, k: int, count: int
     ) -> tuple[Neighbors, npt.NDArray[np.bool_]]:
-        """The best `k` of the candidates (q, c), and whether no other of `count` rows is better."""
-        candidates = np.sort(candidates, axis=1)  # so that equal scores are in the order of rows
+        """The best `k` of the candidates (q, c), and whether no other of `count` rows is better.
+
+        Candidates are in the order of rows, so that equal scores are.
+        """
         scores = self.scores(queries, candidates)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best = _best_places(scores, k)
         scores_of_best = np.take_along_axis(scores, best, axis=1)
         worst = np.where(candidates < 0, np.inf, scores).min(axis=1)
         final = worst < scores_of_best[:, -1] - _SCORE_ERROR
@@ -397,6 +402,27 @@ def _top(found: Sequence[Candidates], wanted: int) -> Candidates:
 
 def _best(found: Sequence[Candidates], wanted: int) -> Rows:
     return found[0].rows if len(found) == 1 else _top(found, wanted).rows
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Rows in order, with -1 for one that is the same as before."""
+    rows = np.sort(rows, axis=1)
+    repeated = rows[:, 1:] == rows[:, :-1]
+    if repeated.any():
+        rows[:, 1:][repeated] = -1
+    return rows
+
+
+def _best_places(scores: npt.NDArray[np.float32], k: int) -> Rows:
+    """The places (q, k) of the greatest of scores (q, c), equal ones in order."""
+    kth = np.partition(scores, scores.shape[1] - k, axis=1)[:, -k, None]
+    chosen = scores >= kth
+    clear = np.count_nonzero(chosen, axis=1) == k  # without others that are equal to the last
+    places = np.empty((len(scores), k), np.int64)
+    places[clear] = np.nonzero(chosen[clear])[1].reshape(-1, k)
+    places[~clear] = np.argsort(-scores[~clear], axis=1, kind="stable")[:, :k]
+    order = np.argsort(-np.take_along_axis(scores, places, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(places, order, axis=1)
 
 
 def _widened(rows: Rows, width: int) -> Rows:

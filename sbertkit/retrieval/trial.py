@@ -12,7 +12,6 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind, SearchSettings
 from sbertkit.index.kinds.factory import Factory
-from sbertkit.index.kinds.ivf import clusters_for
 from sbertkit.index.kinds.ivfpq import IvfPq, finest
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 from sbertkit.index.tuning import MAX_RESCORED, MIN_QUERIES, MIN_RESCORED, RecallTuner
@@ -74,7 +73,8 @@ def check_on_sample(kind: IndexKind, recall: float, encoder: Encoder, database: 
 def _searched(kind: IndexKind, vectors: np.ndarray, folder: Path) -> VectorSearch | None:
     """The search over a sample, if it is large enough for the kind."""
     if isinstance(kind, IvfPq):
-        kind = replace(kind, clusters=clusters_for(len(vectors)))
+        sized = IvfPq.choices(len(vectors), vectors.shape[1], None)[0]
+        kind = replace(kind, clusters=sized.clusters)
     if isinstance(kind, Factory):
         try:
             kind.check_for(*vectors.shape)

@@ -68,7 +68,7 @@ def test_a_recall_that_is_no_number_is_a_wrong_type(recall: Any) -> None:
 
 def test_a_smaller_memory_makes_smaller_codes() -> None:
     sizes = []
-    for memory in (None, 21_000_000):
+    for memory in (None, 22_000_000):
         kind = wish("auto", memory=memory).choose(300_000, 384)
         assert isinstance(kind, IvfPq)
         assert memory is None or kind.memory(300_000, 384) <= memory

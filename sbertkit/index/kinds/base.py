@@ -40,7 +40,7 @@ class SearchSettings:
 
 
 class Candidates(NamedTuple):
-    """Rows that may be the nearest, in no order.
+    """Rows that may be the nearest, in no order; a row may be there twice.
 
     Attributes:
         scores: Approximate inner products (q, c) float32.

@@ -24,7 +24,7 @@ class ProbedLists:
 
     Args:
         index: The faiss index.
-        lists: Gives the number of the cluster of each row, (n,).
+        lists: Gives the numbers of the clusters of each row, (n, c), or -1 for none.
     """
 
     def __init__(self, index: Any, lists: Callable[[], Lists]) -> None:
@@ -64,7 +64,7 @@ class ProbedLists:
         first = np.argsort(~occupied, axis=1, kind="stable")[:, : np.count_nonzero(sizes)]
         keys = np.take_along_axis(keys, first, axis=1)
         products = np.take_along_axis(products, first, axis=1)
-        wanted = max(count, index.ntotal * width // index.nlist)
+        wanted = max(count, self._entries * width // index.nlist)
         before = np.cumsum(sizes[keys], axis=1) - sizes[keys]
         keys[before >= wanted] = -1
         probes = int(np.count_nonzero(keys >= 0, axis=1).max())
@@ -112,9 +112,17 @@ class ProbedLists:
         """The number of live rows in each cluster."""
         sizes = self._sizes.get(live)
         if sizes is None:
-            sizes = np.bincount(self._lists[live.mask], minlength=self._index.nlist)
-            self._sizes[live] = sizes
+            self._sizes[live] = sizes = self._counted(self._lists[live.mask])
         return sizes
+
+    def _counted(self, lists: Lists) -> npt.NDArray[np.int64]:
+        """How often each cluster is among some."""
+        return np.bincount(lists[lists >= 0], minlength=self._index.nlist)
+
+    @cached_property
+    def _entries(self) -> int:
+        """How many vectors all clusters have together."""
+        return int(self._counted(self._lists).sum())
 
     @cached_property
     def _quantizer(self) -> Any:
