@@ -78,6 +78,7 @@ def filtered(kind: str, embedded: dict[str, Embedded]) -> Figures:
             kind=kind,
             recall=TARGET,
             with_encoder=False,
+            lexical=False,
             long="truncate",
             options=BuildOptions(vectors=vectors),
         ) as index,

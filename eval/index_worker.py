@@ -290,6 +290,7 @@ class Sbertkit(System):
                 recall=self.recall,
                 with_encoder=False,
                 long="truncate",
+                lexical=False,
                 options=BuildOptions(vectors=self.vectors),
             )
 
