@@ -50,17 +50,18 @@ def check_on_sample(kind: IndexKind, recall: float, encoder: Encoder, database: 
             return
         rows = sorted(Random(0).sample(range(len(documents)), count))  # noqa: S311  # no secret
         texts = [text for _, text in documents.texts_at(rows)]
-    mixed, half = parts_of(texts)
-    size = min(len(mixed), len(half))
+    groups = parts_of(texts)
+    size = min(map(len, groups))
     if size < MIN_QUERIES:
         return
     vectors = unit_chunk(encoder.encode(texts))
-    queries = unit_rows(encoder.encode([*mixed[:size], *half[:size]], kind="query"))
+    parts = [part for group in groups for part in group[:size]]
+    queries = unit_rows(encoder.encode(parts, kind="query"))
     with tempfile.TemporaryDirectory() as folder:
         search = _searched(kind, vectors, Path(folder))
         if search is None:
             return
-        tuner = RecallTuner(search, np.ascontiguousarray(queries, np.float32), 2, None)
+        tuner = RecallTuner(search, np.ascontiguousarray(queries, np.float32), len(groups), None)
         best = tuner.measure(SearchSettings(search.widths[-1], MIN_RESCORED))
     if best.bound < recall:
         raise InputError(

@@ -1,9 +1,9 @@
 """Queries to tune an index with: those of a file, or parts of documents.
 
 A document of the index would find itself, and so flatter every kind of index. Half of one is
-another text, and a few words of each of two are one that is near no document, as many queries are:
-a graph finds the nearest of such a text less easily. Each kind of part is a group, and the recall
-is reached in both.
+another text. So are a few words, the nearest of which lie in many clusters; and a few words of each
+of two documents, which are near no document, as many queries are: a graph finds the nearest of
+those less easily. Each kind of part is a group, and the recall is reached in all.
 """
 
 import os
@@ -24,9 +24,10 @@ from sbertkit.retrieval.view import View
 QueryTexts = str | os.PathLike[str] | Sequence[str]
 """A file or BEIR folder of queries, or their texts."""
 
-_PARTS = 500
+_PARTS = 400
 """Queries of each group."""
-_FEW_WORDS = (2, 5)
+_FEW_WORDS = (2, 6)
+_WORDS_OF_EACH = (2, 5)
 """Of each of two documents."""
 _WORD_CHARACTERS = 6
 """Of a text without spaces, so many characters count as a word."""
@@ -87,20 +88,25 @@ def text_queries(
     return TuningQueries(np.ascontiguousarray(unit_rows(vectors), np.float32), name, groups)
 
 
-def parts_of(texts: Iterable[str]) -> tuple[list[str], list[str]]:
-    """A few words of each of two texts, and half of others; of each kind different ones."""
+def parts_of(texts: Iterable[str]) -> list[list[str]]:
+    """A few words of some texts, a few of each of two, and half of some; each kind distinct."""
     random = Random(0)  # noqa: S311  # no secret
     few: list[str] = []
+    one_of_two: list[str] = []
     half: list[str] = []
     for text in texts:
         words, space = _words(text)
-        count = random.randint(*_FEW_WORDS)
-        if len(few) < 2 * _PARTS and len(words) > count:
-            few.append(_run(words, count, space, random))
-        if len(half) < _PARTS and len(words) > 1:
-            half.append(_run(words, (len(words) + 1) // 2, space, random))
-    mixed = (f"{first} {second}" for first, second in zip(few[::2], few[1::2], strict=False))
-    return list(dict.fromkeys(mixed)), list(dict.fromkeys(half))
+        for parts, wanted, count in (
+            (few, _PARTS, random.randint(*_FEW_WORDS)),
+            (one_of_two, 2 * _PARTS, random.randint(*_WORDS_OF_EACH)),
+            (half, _PARTS, (len(words) + 1) // 2),
+        ):
+            if len(parts) < wanted and len(words) > count:
+                start = random.randint(0, len(words) - count)
+                parts.append(space.join(words[start : start + count]))
+    pairs = zip(one_of_two[::2], one_of_two[1::2], strict=False)
+    both = [f"{first} {second}" for first, second in pairs]
+    return [list(dict.fromkeys(parts)) for parts in (few, both, half)]
 
 
 def _words(text: str) -> tuple[list[str], str]:
@@ -110,11 +116,6 @@ def _words(text: str) -> tuple[list[str], str]:
         return words, " "
     step = _WORD_CHARACTERS
     return [text[start : start + step] for start in range(0, len(text), step)], ""
-
-
-def _run(words: Sequence[str], count: int, space: str, random: Random) -> str:
-    start = random.randint(0, len(words) - count)
-    return space.join(words[start : start + count])
 
 
 def _drawn(view: View, count: int) -> Iterator[str]:
