@@ -65,6 +65,7 @@ from .retrieval import (
     BuildOptions as BuildOptions,
     Changes as Changes,
     FieldInfo as FieldInfo,
+    Fusion as Fusion,
     Hit as Hit,
     IndexInfo as IndexInfo,
     LexicalInfo as LexicalInfo,

@@ -5,6 +5,7 @@ from sbertkit.retrieval.changes import change_documents, compact_index, delete_d
 from sbertkit.retrieval.default_path import default_index_path
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
+from sbertkit.retrieval.fusion import Fusion
 from sbertkit.retrieval.inspection import index_fields, index_info, verify_index
 from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.results import (
@@ -24,6 +25,7 @@ __all__ = [
     "BuildOptions",
     "Changes",
     "FieldInfo",
+    "Fusion",
     "Hit",
     "IndexInfo",
     "LexicalInfo",

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from sbertkit.errors import InputError
 from sbertkit.formatting import counted
 from sbertkit.lexical.analyzer import Analyzer
@@ -35,12 +37,23 @@ class LexicalLeg:
         """The words of a query and its conditions."""
         return parse_query(text, self._analyzer)
 
-    def best(self, query: LexicalQuery, k: int) -> Found:
-        """The best documents of the view."""
-        masks = [
-            None if segment.live is None else segment.live.mask for segment in self._view.segments
-        ]
+    def best(self, query: LexicalQuery, k: int, among: View | None = None) -> Found:
+        """The best documents of the view, or of one with some of its documents."""
+        segments = (among or self._view).segments
+        masks = [None if segment.live is None else segment.live.mask for segment in segments]
         return self._view.lexical.search(query, k, masks)
+
+    def meeting(self, query: LexicalQuery) -> View:
+        """The documents of the view that meet the conditions of a query."""
+        if not query.phrases and not query.excluded:
+            return self._view
+        masks = self._view.lexical.meeting(query)
+        return self._view.filtered(
+            [
+                np.ones(segment.passages.documents, np.bool_) if mask is None else mask
+                for segment, mask in zip(self._view.segments, masks, strict=True)
+            ]
+        )
 
     def scores(self, query: LexicalQuery, numbers: Rows) -> Numbers:
         """The exact scores (n,) of some documents, whether or not they meet its conditions."""

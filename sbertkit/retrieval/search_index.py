@@ -24,8 +24,10 @@ from sbertkit.retrieval.corpus import Corpus, stored_id
 from sbertkit.retrieval.current_view import CurrentView
 from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
+from sbertkit.retrieval.fusion import Fusion
+from sbertkit.retrieval.hybrid_hits import HybridSearch
 from sbertkit.retrieval.inspection import describe, index_fields, index_info, verify_index
-from sbertkit.retrieval.lexical_hits import lexical_hits
+from sbertkit.retrieval.lexical_hits import LexicalLeg, lexical_hits
 from sbertkit.retrieval.lexical_index import Lexical
 from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
@@ -46,9 +48,10 @@ from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.tune import tune_index
 from sbertkit.retrieval.tuning_queries import QueryTexts
 from sbertkit.retrieval.upgrade import upgrade_index
-from sbertkit.retrieval.view import DENSE, LEXICAL, MODES, View, Wanted
+from sbertkit.retrieval.view import DENSE, HYBRID, LEXICAL, MODES, View, Wanted
 
 _DOCUMENTS_PER_CHUNK = 100
+_FUSION = Fusion()
 
 HIT_CHOICES = ("documents", "passages")
 
@@ -230,6 +233,7 @@ class SearchIndex:
         filter: str | None = None,  # noqa: A002  # what the field calls it
         rerank: Rerank | None = None,
         rerank_depth: int = RERANK_DEPTH,
+        fusion: Fusion = _FUSION,
         explain: bool = False,
     ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
@@ -241,7 +245,7 @@ class SearchIndex:
             k: How many, from 1.
             mode: ``dense`` compares vectors; ``lexical`` finds documents by their words, also
                 fewer than `k`: ``"..."`` is a phrase that they must have, and ``-`` before a word
-                or a phrase leaves out those that have it.
+                or a phrase leaves out those that have it; ``hybrid`` does both.
             exact: Compare with every vector, whatever the kind of index.
             hits: ``passages`` for the best passages, several of which may be of one document.
             filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
@@ -250,12 +254,13 @@ class SearchIndex:
                 and gives hits their scores. Of a long document that was divided it reads the best
                 passage, else the text, as far as its limit goes.
             rerank_depth: How many candidates it orders; `k` where that is more.
+            fusion: How the scores of vectors and words become one, of mode ``hybrid``.
             explain: Say in `Hit.plan` of each hit how it was searched for, and in `Hit.stages` its
                 score and rank before the re-ranker and after.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction;
-                of mode ``lexical``, an index without words.
+                of modes ``lexical`` and ``hybrid``, an index without words.
             BadFilter: The filter cannot be read, or names a field that no document has.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
@@ -273,6 +278,7 @@ class SearchIndex:
             filter=filter,
             rerank=rerank,
             rerank_depth=rerank_depth,
+            fusion=fusion,
             explain=explain,
         )[0]
 
@@ -287,6 +293,7 @@ class SearchIndex:
         filter: str | None = None,  # noqa: A002  # what the field calls it
         rerank: Rerank | None = None,
         rerank_depth: int = RERANK_DEPTH,
+        fusion: Fusion = _FUSION,
         explain: bool = False,
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
@@ -300,18 +307,22 @@ class SearchIndex:
         if rerank is not None:
             reranking = Reranking(self._reranker.of(rerank), rerank_depth)
         with self._current.used() as view:
-            search = partial(self._found, view.matching(filter))
+            search = partial(self._found, view.matching(filter), fusion)
             if reranking is not None:
                 return reranking.search(search, queries, wanted)
             return search(queries, wanted)
 
     def _found(
-        self, view: View, queries: Sequence[Query] | Vectors, wanted: Wanted
+        self, view: View, fusion: Fusion, queries: Sequence[Query] | Vectors, wanted: Wanted
     ) -> list[list[Hit]]:
         """The hits of each query, not re-ranked."""
         if wanted.mode == LEXICAL:
             texts = query_texts(queries, "a search by words")
             found = lexical_hits(self.path, view, texts, wanted)
+        elif wanted.mode == HYBRID:
+            texts = query_texts(queries, "a search by vectors and words")
+            search = HybridSearch(LexicalLeg(self.path, view), view, fusion)
+            found = search.hits(texts, query_vectors(texts, self._dense()), wanted)
         else:
             vectors = query_vectors(queries, self._dense())
             found = view.search(vectors, wanted) if len(vectors) else []

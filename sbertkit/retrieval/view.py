@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -31,8 +32,9 @@ Mask = npt.NDArray[np.bool_]
 
 DENSE = "dense"
 LEXICAL = "lexical"
-MODES = (DENSE, LEXICAL)
-"""What a search compares: vectors, or words."""
+HYBRID = "hybrid"
+MODES = (DENSE, LEXICAL, HYBRID)
+"""What a search compares: vectors, words, or both."""
 
 _DEEPER = 4
 """By how much the search goes deeper where too few documents were among the passages found."""
@@ -63,8 +65,8 @@ class Wanted(NamedTuple):
     mode: str = DENSE
 
 
-class _Best(NamedTuple):
-    """A row found: its score, and its number through all segments."""
+class Found(NamedTuple):
+    """A vector found: its score, and its row through all segments."""
 
     score: float
     row: int
@@ -175,6 +177,8 @@ class View:
         self._whole = whole
         rows = [len(segment.passages) for segment in self.segments]
         self._starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+        counts = [segment.passages.documents for segment in self.segments]
+        self._document_starts = np.cumsum([0, *counts], dtype=np.int64)
         self._matching: dict[str, View] = {}
 
     def __len__(self) -> int:
@@ -225,6 +229,15 @@ class View:
 
     def search(self, vectors: Vectors, wanted: Wanted) -> list[list[Hit]]:
         """The hits of each query vector (q, dim); see `SearchIndex.search`."""
+        plan = self.plan(wanted) if wanted.explain and len(self) else None
+        return [self.hits_of(best, plan) for best in self.nearest(vectors, wanted)]
+
+    def plan(self, wanted: Wanted) -> str:
+        """How vectors are searched, in words."""
+        return self.vectors.plan(wanted.k, exact=wanted.exact, live=self.live)
+
+    def nearest(self, vectors: Vectors, wanted: Wanted) -> list[list[Found]]:
+        """The best vectors for each query, best first; of a document one, unless passages count."""
         if not len(self):
             return [[] for _ in vectors]
         divided = any(segment.passages.rows is not None for segment in self.segments)
@@ -232,23 +245,49 @@ class View:
             found = self._best_passages(vectors, wanted)
         else:
             found = self._nearest(vectors, wanted, wanted.k)
-        plan = None
-        if wanted.explain:
-            plan = self.vectors.plan(wanted.k, exact=wanted.exact, live=self.live)
-        return [self._hits(best[: wanted.k], plan) for best in found]
+        return [best[: wanted.k] for best in found]
 
-    def _best_passages(self, queries: Vectors, wanted: Wanted) -> list[list[_Best]]:
+    def best_rows(self, vector: Vectors, numbers: Rows) -> dict[int, Found]:
+        """The best vector of each of some documents, by their numbers through all segments.
+
+        Args:
+            vector: The query, (1, dim).
+            numbers: Those documents, ascending.
+        """
+        rows = np.concatenate(
+            [
+                segment.passages.rows_of(numbers[(first <= numbers) & (numbers < end)] - first)
+                + start
+                for segment, start, (first, end) in zip(
+                    self.segments, self._starts[:-1], pairwise(self._document_starts), strict=True
+                )
+            ]
+        )
+        (scores,) = self.vectors.scores(vector, rows[None])
+        best: dict[int, Found] = {}
+        for row, score in zip(rows.tolist(), np.clip(scores, -1, 1).tolist(), strict=True):
+            number = self.number_of(row)
+            if number not in best or score > best[number].score:
+                best[number] = Found(score, row)
+        return best
+
+    def number_of(self, row: int) -> int:
+        """The number through all segments of the document of a vector."""
+        place, number = self._document_of(row)
+        return int(self._document_starts[place]) + number
+
+    def _best_passages(self, queries: Vectors, wanted: Wanted) -> list[list[Found]]:
         """The best passage of each of the `k` best documents of a query."""
         k = min(wanted.k, len(self))
         passages = min(_MAX_PASSAGES, math.ceil(self.row_count / len(self)))
         depth = 2 * k * passages
-        found: list[list[_Best]] = [[] for _ in queries]
+        found: list[list[Found]] = [[] for _ in queries]
         left = np.arange(len(queries))
         while len(left):
             depth = min(depth, self.row_count)
             nearest = self._nearest(queries[left], wanted, depth)
             for query, rows in zip(left.tolist(), nearest, strict=True):
-                best: dict[tuple[int, int], _Best] = {}
+                best: dict[tuple[int, int], Found] = {}
                 for one in rows:
                     best.setdefault(self._document_of(one.row), one)
                 found[query] = list(best.values())[:k]
@@ -257,10 +296,10 @@ class View:
             depth *= _DEEPER
         return found
 
-    def _nearest(self, queries: Vectors, wanted: Wanted, k: int) -> list[list[_Best]]:
+    def _nearest(self, queries: Vectors, wanted: Wanted, k: int) -> list[list[Found]]:
         rows, scores = self.vectors.search(queries, k, exact=wanted.exact, live=self.live)
         return [
-            [_Best(score, row) for row, score in zip(*of_query, strict=True)]
+            [Found(score, row) for row, score in zip(*of_query, strict=True)]
             for of_query in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
 
@@ -332,10 +371,8 @@ class View:
 
     def documents_at(self, numbers: Rows) -> list[Document]:
         """The documents of some numbers through all segments, in the order given."""
-        counts = [segment.passages.documents for segment in self.segments]
-        starts = np.cumsum([0, *counts])
-        places = np.searchsorted(starts, numbers, side="right") - 1
-        rows = (numbers - starts[places]).tolist()
+        places = np.searchsorted(self._document_starts, numbers, side="right") - 1
+        rows = (numbers - self._document_starts[places]).tolist()
         stored = {
             place: self.segments[place].documents.at(
                 [row for row, of in zip(rows, places.tolist(), strict=True) if of == place]
@@ -368,7 +405,8 @@ class View:
             segment.documents.close()
             segment.fields.close()
 
-    def _hits(self, ranked: Sequence[_Best], plan: str | None) -> list[Hit]:
+    def hits_of(self, ranked: Sequence[Found], plan: str | None) -> list[Hit]:
+        """The hits of vectors that were found, in their order."""
         placed = [self._place_of(row) for _, row in ranked]
         numbers: dict[int, list[int]] = {}
         for place, row in placed:

@@ -1,10 +1,13 @@
 """The command ``search``."""
 
+from typing import Any
+
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
 from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
 from sbertkit.cli.rerank import LoadReranking, rerank_options
+from sbertkit.cli.search.fusion import fusion_options
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
 from sbertkit.progress import say
@@ -24,10 +27,10 @@ from sbertkit.progress import say
 )
 @click.option(
     "--mode",
-    type=click.Choice(("dense", "lexical")),
+    type=click.Choice(("dense", "lexical", "hybrid")),
     default="dense",
     show_default=True,
-    help="Compare vectors, or find documents by their words, which loads no model.",
+    help="Compare vectors, find documents by their words, which loads no model, or do both.",
 )
 @click.option(
     "--hits",
@@ -60,6 +63,7 @@ from sbertkit.progress import say
     help="Of the table; by default, as the terminal.",
 )
 @rerank_options
+@fusion_options
 @click.option(
     "--explain",
     is_flag=True,
@@ -81,6 +85,7 @@ def search(
     fields: tuple[str, ...] | None,
     width: int | None,
     load_reranking: LoadReranking,
+    fusion: dict[str, Any],
     explain: bool,
     device: str,
     trust_remote_code: bool,
@@ -96,6 +101,7 @@ def search(
       sbertkit search indexes/corpus "a person having a meal"
       sbertkit search indexes/articles "a meal" --filter 'lang = "en" and year >= 2020'
       sbertkit search indexes/corpus '"red car" -toy' --mode lexical
+      sbertkit search indexes/corpus "a red car" --mode hybrid --weight 0.7
       sbertkit search indexes/corpus "a meal" --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
       sbertkit search indexes/corpus --queries scifact --format trec > run.trec
@@ -116,7 +122,7 @@ def search(
         asked = queries_of(queries)
     else:
         asked = [] if typed else given_queries(texts or ("-",))
-    settings = {"mode": mode, "hits": hits, **load_reranking()}
+    settings = {"mode": mode, "hits": hits, **fusion, **load_reranking()}
     with SearchIndex.open(
         directory, model=model, device=device, trust_remote_code=trust_remote_code, mode=mode
     ) as opened:
