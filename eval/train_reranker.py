@@ -62,7 +62,7 @@ def opened_index(root: Path, work: Path) -> SearchIndex:
     path = work / "index"
     if not (path / "manifest.json").exists():
         encoder = Encoder.load(BUNDLED_NAME, device="cpu")
-        SearchIndex.build(root, encoder, path, long="truncate", progress=True).close()
+        SearchIndex.build(root, encoder, path, long="truncate", resume=True, progress=True).close()
     return SearchIndex.open(path)
 
 
