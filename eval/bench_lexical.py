@@ -126,7 +126,9 @@ def cold(path: Path, vectors: Path, runs: int) -> Figures:
         index = Path(folder) / "index"
         encoder = Encoder.load(BUNDLED_NAME, device="cpu")
         options = BuildOptions(vectors=vectors)
-        SearchIndex.build(path, encoder, index, kind="flat", options=options).close()
+        SearchIndex.build(
+            path, encoder, index, kind="flat", long="truncate", options=options
+        ).close()
         size = sum(file.stat().st_size for file in index.rglob("words.bin"))
         query = ["search", index, "a red car on the road", "--mode", "lexical"]
         commands: dict[str, list[Any]] = {
@@ -177,6 +179,7 @@ def quality(root: Path, name: str) -> Figures:
 def changes(path: Path, count: int = 20_000) -> Figures:
     """Whether scores stay those of a fresh build after additions, upserts and deletions."""
     lines = list(islice(path.read_text(encoding="utf-8").splitlines(), 2 * count))
+    count = min(count, len(lines) // 2)
     queries = [query for words in WORDS for query in queries_of(lines[:count], words)]
     encoder = Encoder.load(BUNDLED_NAME, device="cpu", precision="auto")
     source = random.Random(0)
