@@ -78,10 +78,19 @@ def state(path: Path, encoder: Encoder) -> set[str]:
         ids = {hit.id for hit in hits}
         assert len(ids) == len(hits) == len(index)
         assert index.verify() == ()
-        for hit in (*hits[:2], *hits[-1:]) if index.info().lexical else ():
-            found = index.search(hit.text, k=len(index), mode="lexical")
-            assert {hit.id} <= {one.id for one in found if one.score == found[0].score} <= ids
+        assert_found_by_words(index)
         return ids
+
+
+def assert_found_by_words(index: SearchIndex) -> None:
+    """Asserts that the first and last documents are found by all their words, if any are."""
+    if index.info().lexical is None:
+        return
+    documents = list(index.documents())
+    for document in (*documents[:2], *documents[-1:]):
+        found = index.search(document.text, k=len(index), mode="lexical")
+        best = {hit.id for hit in found if hit.score == found[0].score}
+        assert document.id in best <= {one.id for one in documents}
 
 
 def ids_of(pairs: Iterable[tuple[str, str]]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from children import Child
-from index_cases import documents, mixed_documents
+from index_cases import assert_found_by_words, documents, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
 
@@ -58,7 +58,7 @@ def _planned(
     if name == "update":
         corpus = {one: now[one] for one in now.keys() - set(known[:10])} | new
         return corpus, lambda: index.update(corpus.items())
-    return now, index.compact
+    return now, lambda: index.compact(lexical=True if len(new) % 2 else None)
 
 
 def kill_repeatedly(model: str, encoder: Encoder, path: Path, kills: int) -> Counter[str]:
@@ -84,6 +84,7 @@ def kill_repeatedly(model: str, encoder: Encoder, path: Path, kills: int) -> Cou
             found = {one.id: one.text for one in index.documents()}
             assert found in possible, name
             assert {hit.id for hit in index.search("anything", 10**6)} == found.keys()
+            assert_found_by_words(index)
         outcomes[name if len(possible) > 1 else "between"] += 1
         if turn % 10 == 9:
             with SearchIndex.open(path, encoder) as index:
@@ -131,6 +132,7 @@ def reading(pipe: Connection, model: str, path: Path, stop: Path) -> int:
             assert found[0].id == one
             for hit in found:
                 assert index.get(hit.id).text == hit.text
+            assert index.search(text, 1, mode="lexical")[0].id == one
         count = len(index)
         everything = list(index.documents())
         assert len(everything) == len({hit.id for hit in everything}) == count

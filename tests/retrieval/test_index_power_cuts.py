@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_cases import ids_of, mixed_documents
+from index_cases import assert_found_by_words, ids_of, mixed_documents
 
 from sbertkit import Encoder, SearchIndex
 from sbertkit.retrieval import merge_policy
@@ -162,6 +162,8 @@ CHANGES: dict[str, Callable[[SearchIndex], Any]] = {
     "update": lambda index: index.update([*OLD[2:9], *NEW]),
     "delete": deleted,
     "compact": lambda index: index.compact(),
+    "words": lambda index: index.compact(lexical=True),
+    "no words": lambda index: index.compact(lexical=False),
     "rebuild": lambda index: SearchIndex.build(
         NEW, index.encoder, index.path, kind="hnsw", with_encoder=False
     ).close(),
@@ -185,7 +187,7 @@ def test_any_prefix_of_a_change_is_the_old_or_the_new(
             CHANGES[name](index)
     with SearchIndex.open(path, tiny_encoder) as index:
         new = {(one.id, one.text) for one in index.documents()}
-    assert (new != old) == (name != "compact")
+    assert (new == old) == (name in ("compact", "words", "no words"))
     check_states(disk, tiny_encoder, tmp_path / "found", [old, new])
 
 
@@ -211,12 +213,13 @@ def test_any_prefix_of_a_first_build_is_nothing_or_the_index(
     assert 0 < found < len(disk.states)
 
 
+@pytest.mark.parametrize("name", ["index.faiss", "words.bin"])
 def test_any_prefix_of_a_repair_is_damaged_or_whole(
-    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = tmp_path / "disk" / "index"
     SearchIndex.build(OLD, tiny_encoder, path, kind="hnsw", with_encoder=False).close()
-    (damaged,) = path.rglob("index.faiss")
+    (damaged,) = path.rglob(name)
     damaged.write_bytes(b"")
     with recorded(path.parent, monkeypatch) as disk:
         SearchIndex.repair_at(path)
@@ -228,6 +231,7 @@ def test_any_prefix_of_a_repair_is_damaged_or_whole(
         assert SearchIndex.verify_at(place / "index") == ()
         with SearchIndex.open(place / "index", tiny_encoder) as index:
             assert {one.id for one in index.documents()} == ids_of(OLD)
+            assert_found_by_words(index)
             outcomes.add(index.info().generation)
         shutil.rmtree(place)
     assert outcomes >= {2, 3} or outcomes == {2}
@@ -248,6 +252,7 @@ def check_states(
             assert found in expected
             met[expected.index(found)] = True
             assert index.verify() == ()
+            assert_found_by_words(index)
             index.add([("another", "one more")])
             assert len(index) == len(found) + 1
             assert index.verify() == ()
