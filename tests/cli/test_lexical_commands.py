@@ -146,7 +146,7 @@ def test_the_mode_may_be_set_at_the_prompt(
         assert "runs" in out
         assert "drove" not in out
         prompt._answer(":mode words")
-        said = ":mode sets what is compared, now lexical; expected dense or lexical\n"
+        said = ":mode sets what is compared, now lexical; expected dense or lexical or hybrid\n"
         assert capsys.readouterr().err == said
         prompt._answer(":more")
         assert "no more hits" in capsys.readouterr().err

@@ -148,7 +148,7 @@ def test_what_words_cannot_do_is_refused(index: SearchIndex) -> None:
         index.search(np.zeros(32), mode="lexical")
     with pytest.raises(InputTypeError, match=r"put a single one in \[\]"):
         index.search_batch("car", mode="lexical")
-    with pytest.raises(InputError, match="mode must be one of dense, lexical, not 'words'"):
+    with pytest.raises(InputError, match="mode must be one of dense, lexical, hybrid, not 'words'"):
         index.search("car", mode="words")
     with pytest.raises(InputError, match="mode must be one of"):
         SearchIndex.open(index.path, index.encoder, mode="bm25")
