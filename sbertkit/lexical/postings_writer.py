@@ -16,12 +16,12 @@ import numpy as np
 from sbertkit.lexical.analyzer import Analyzer
 from sbertkit.lexical.postings_file import Array, Rows, Sizes
 
-_CHUNK_CHARACTERS = 6_000_000
+_CHUNK_CHARACTERS = 2_000_000
 _BEYOND_ASCII = 3
 """A character beyond ASCII counts as so many, since every one of many scripts is a word."""
-_MAX_KNOWN_TOKENS = 1_000_000
+_MAX_KNOWN_TOKENS = 200_000
 """Tokens of the runs that are remembered from one chunk to the next."""
-_BLOCK_PLACES = 4_000_000
+_BLOCK_PLACES = 1_000_000
 """Tokens whose postings are put in order at once."""
 
 
