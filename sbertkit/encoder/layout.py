@@ -151,6 +151,11 @@ def _read_module(model: ModelFolder, folder: Path, module: Module, position: int
         weights = _read_weights(place, name)
         model.postprocessors.append(build_postprocessor(name, config, weights, config_file))
     else:
+        if model.has_head:
+            raise InputError(
+                f"{folder}: task {_CLASSIFICATION!r} is not supported with module {position}, "
+                f"{module.type}; a cross-encoder has none"
+            )
         raise InputError(
             f"{folder}: module {position} is {module.type}, which is not supported there; expected "
             "Transformer, then Pooling (WeightedLayerPooling before it), then any of "

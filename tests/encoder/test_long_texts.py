@@ -66,7 +66,9 @@ def whole(tokenizer: Tokenizer, text: str, room: int | None) -> tuple[list[int],
         else encode(text, add_special_tokens=False)["input_ids"]
     )
     found = tokenizer._tokens(ids, len(ids), room)
-    return found.ids.tolist(), found.truncated
+    special = tokenizer.special
+    with_special = [*special.before, *found.ids.tolist(), *special.after]
+    return with_special or [tokenizer._filler_id()], found.truncated
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -101,7 +103,7 @@ def test_truncated_tokens_are_counted_up_to_a_bound_and_estimated_beyond(
 ) -> None:
     ours = tokenizer("bert")
     (counted, estimated) = ours.tokenize(["ab " * 130, "ab " * 1_300], 12)
-    assert counted[1:] == (130 * 2 - 10, True, 0)
+    assert counted[1:4] == (130 * 2 - 10, True, 0)
     assert not estimated.exact
     assert estimated.truncated == pytest.approx(1_300 * 2 - 10, rel=0.05)
 
