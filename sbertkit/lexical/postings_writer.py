@@ -1,6 +1,6 @@
 """Writing the file of a segment's words, in bounded memory.
 
-Texts are taken in chunks. Of each chunk the runs of characters are told apart by a table, so that
+Texts are taken in chunks. Of each chunk the runs of characters are split by a table, so that
 each distinct one is divided into words once; the postings of the chunk, by term and document, go to
 a temporary file. At the end they are read back by ranges of terms and written in order.
 """

@@ -207,7 +207,7 @@ def compact_index(
 
     Args:
         path: The index folder.
-        lexical: Whether it is to have a lexical index, which is then made anew; ``None`` keeps
+        lexical: Whether it is to have a lexical index, which is then rebuilt; ``None`` keeps
             what it has.
         known: An earlier view of the index.
 
