@@ -22,6 +22,11 @@ import numpy as np  # noqa: E402
 
 K = 10
 _EF = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+_PROBES_AND_CANDIDATES = tuple(
+    (probes, candidates)
+    for probes in (32, 48, 64, 80, 96, 128, 160, 192)
+    for candidates in (80, 120, 200, 400)
+)
 _RESCORED_AT_ONCE = 64
 _WARM, _WARM_SINGLE = 256, 20
 """Queries before those that are timed: the first find everything cold."""
@@ -39,7 +44,7 @@ class System:
         vectors: Unit rows (n, dim).
     """
 
-    settings: ClassVar[Sequence[Any]] = ()
+    settings: Sequence[Any] = ()
     is_peer: ClassVar[bool] = True
     index: Any
 
@@ -259,7 +264,8 @@ class FaissIvfPq(Faiss):
 class Sbertkit(System):
     """A kind of index of sbertkit, asked for a recall.
 
-    The settings are what is wanted: ``rows``, as of the peers, or ``hits`` with their documents.
+    The settings are what is wanted: ``rows``, as of the peers, or ``hits`` with their documents,
+    both with the settings that the index has chosen; or other settings, to get rows with.
 
     Args:
         folder: Where its index is kept.
@@ -269,11 +275,12 @@ class Sbertkit(System):
         recall: That is asked for.
     """
 
-    settings = ("rows", "hits")
     is_peer = False
 
     def __init__(self, folder: Path, vectors: Any, texts: Path, kind: str, recall: float) -> None:
         super().__init__(folder, vectors)
+        others = _PROBES_AND_CANDIDATES if (kind, recall) == ("ivfpq", 0.99) else ()
+        self.settings = ("rows", "hits", *others)
         self.texts = texts
         self.kind, self.recall = kind, recall
 
@@ -305,9 +312,14 @@ class Sbertkit(System):
 
     def search(self, queries: Any, setting: Any) -> Any:
         """See `System`."""
-        if setting == "rows":
+        if setting != "hits":
+            from sbertkit.index.kinds.base import SearchSettings
+
             with self.index._current.used() as view:
-                return view.vectors.search(queries, K).rows
+                search = view.vectors
+                if setting != "rows":
+                    search = search.with_settings(SearchSettings(*setting))
+                return search.search(queries, K).rows
         if len(queries) == 1:
             found = [self.index.search(queries[0], K)]
         else:

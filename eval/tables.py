@@ -307,9 +307,12 @@ def _frontier(entries: Figures) -> str:
     timed, base = entries["frontier"], "hnswlib"
     found: dict[str, list[Figures]] = {}
     for point in timed["points"]:
-        hits = point["setting"] == "hits"
-        name = point["system"].rpartition(" ")[0] if "sbertkit" in point["system"] else None
-        name = f"{name}, with documents" if hits else name or point["system"]
+        name, setting = point["system"], point["setting"]
+        if "sbertkit" in name:
+            beside = {"rows": "", "hits": ", with documents"}
+            swept = ", settings of the bench"
+            name = name.rpartition(" ")[0]
+            name += beside[setting] if isinstance(setting, str) else swept
         found.setdefault(name, []).append(point)
     built = entries[f"lines: {base}"]["seconds"]
     rows = []
@@ -321,7 +324,9 @@ def _frontier(entries: Figures) -> str:
         rows.append((name, *cells))
     header = ("system", "build, s", "bytes per vector", *map("recall@10 {}".format, INDEX_RECALLS))
     return (
-        f"{markdown(header, rows)}\n\nAt each recall: queries per second in a batch of "
+        f"{markdown(header, rows)}\n\nsbertkit searches with the settings that it chose for "
+        "a recall that was asked for, or, as all others, with the best of those that the bench "
+        "tries. At each recall: queries per second in a batch of "
         f"{timed['queries']:,}, and milliseconds of a single query, each of the fastest setting "
         f"that reaches it; in brackets how many times as fast as {base}, the median of "
         f"{timed['runs']} alternating runs. {timed['rows']:,} vectors, {timed['threads']} threads. "

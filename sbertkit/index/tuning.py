@@ -143,9 +143,12 @@ class RecallTuner:
         exact = self._search.scores(self._queries, rows)
         found = np.cumsum((exact >= self._worst) & ~_repeated(rows), axis=1)
         for rescored in _RESCORED:
-            hits = np.minimum(found[:, min(rescored, found.shape[1]) - 1], self._hits)
-            recalls = hits / self._hits
             settings = SearchSettings(width, rescored)
+            if self._search.with_settings(settings).is_exhaustive(TUNED_HITS, self._live):
+                recalls = np.ones(len(rows))
+            else:
+                hits = np.minimum(found[:, min(rescored, found.shape[1]) - 1], self._hits)
+                recalls = hits / self._hits
             self._tried[settings] = TriedSettings(
                 settings, float(recalls.mean()), self._bound(recalls)
             )

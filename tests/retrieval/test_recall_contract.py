@@ -77,6 +77,17 @@ def test_a_flat_index_has_no_recall_to_measure(
         assert index.info().measured is None
 
 
+@pytest.mark.parametrize("kind", ["hnsw", "ivf", "ivfpq"])
+def test_a_small_index_of_equal_texts_reaches_its_recall_by_comparing_all(
+    tmp_path: Path, tiny_encoder: Encoder, kind: str, queries: Vectors
+) -> None:
+    mixed = [
+        (name, "the same text" if at % 2 else text) for at, (name, text) in enumerate(corpus(300))
+    ]
+    with SearchIndex.build(mixed, tiny_encoder, tmp_path / "i", kind=kind, recall=0.99) as index:
+        assert recall(index, queries) == 1
+
+
 def test_given_queries_are_tuned_with(
     tmp_path: Path, tiny_encoder: Encoder, documents: list[tuple[str, str]]
 ) -> None:
@@ -120,8 +131,12 @@ def _file(path: Path, lines: list[str]) -> str:
 
 
 def test_a_recall_that_is_not_reached_is_refused_with_what_is(
-    tmp_path: Path, tiny_encoder: Encoder, documents: list[tuple[str, str]]
+    tmp_path: Path,
+    tiny_encoder: Encoder,
+    documents: list[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sbertkit.index.vector_search._EXHAUSTIVE_SHARE", 1)
     with pytest.raises(InputError, match=r"recall 0.999 is not reached: at best 0\.\d+ "):
         SearchIndex.build(
             documents,
@@ -199,8 +214,12 @@ def test_tuning_changes_the_kind_without_encoding_documents(
 
 
 def test_a_refused_tuning_changes_nothing(
-    tmp_path: Path, tiny_encoder: Encoder, documents: list[tuple[str, str]]
+    tmp_path: Path,
+    tiny_encoder: Encoder,
+    documents: list[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sbertkit.index.vector_search._EXHAUSTIVE_SHARE", 1)
     with SearchIndex.build(documents, tiny_encoder, tmp_path / "i", kind="ivfpq") as index:
         before = sorted(path.name for path in (tmp_path / "i").rglob("*"))
         info = index.info()
@@ -247,8 +266,12 @@ def test_damage_to_what_belongs_to_the_recall_is_found_and_repaired(
 
 
 def test_a_search_explains_its_plan(
-    tmp_path: Path, tiny_encoder: Encoder, documents: list[tuple[str, str]]
+    tmp_path: Path,
+    tiny_encoder: Encoder,
+    documents: list[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sbertkit.index.vector_search._EXHAUSTIVE_SHARE", 1)
     with SearchIndex.build(documents, tiny_encoder, tmp_path / "i", kind="hnsw") as index:
         plans = {
             index.search("kata lope", explain=True)[0].plan,

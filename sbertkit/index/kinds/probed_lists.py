@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 from sbertkit.index.faiss_library import load_faiss
-from sbertkit.index.faiss_search import checked_candidates, faiss_search
+from sbertkit.index.faiss_search import faiss_search, faiss_search_lists
 from sbertkit.index.kinds.base import Candidates
 from sbertkit.index.live_rows import LiveRows
 
@@ -46,7 +46,8 @@ class ProbedLists:
             parameters = load_faiss().SearchParametersIVF(nprobe=width)
             return faiss_search(self._index, queries, count, parameters)
         if live is None:
-            return self._search_lists(queries, *self._nearest(queries, width), count, None)
+            lists = self._nearest(queries, width)
+            return faiss_search_lists(self._index, queries, lists, count, None)
         found = [
             self._search_live(queries[start : start + _QUERIES_PER_CHUNK], width, count, live)
             for start in range(0, len(queries), _QUERIES_PER_CHUNK)
@@ -68,7 +69,8 @@ class ProbedLists:
         before = np.cumsum(sizes[keys], axis=1) - sizes[keys]
         keys[before >= wanted] = -1
         probes = int(np.count_nonzero(keys >= 0, axis=1).max())
-        return self._search_lists(queries, keys[:, :probes], products[:, :probes], count, live)
+        lists = keys[:, :probes], products[:, :probes]
+        return faiss_search_lists(index, queries, lists, count, live)
 
     def _nearest(
         self, queries: Vectors, width: int
@@ -85,28 +87,6 @@ class ProbedLists:
         keys = np.argpartition(-all_products, width - 1)[:width]
         keys = keys[np.argsort(-all_products[keys], kind="stable")]
         return keys[None], all_products[keys][None]
-
-    def _search_lists(
-        self,
-        queries: Vectors,
-        keys: npt.NDArray[np.int64],
-        products: npt.NDArray[np.float32],
-        count: int,
-        live: LiveRows | None,
-    ) -> Candidates:
-        """The best of some clusters (q, probes), of which -1 is none."""
-        faiss, index = load_faiss(), self._index
-        selected = {} if live is None else {"sel": live.selector}
-        parameters = faiss.SearchParametersIVF(nprobe=keys.shape[1], **selected)
-        scores = np.empty((len(queries), count), np.float32)
-        rows = np.empty((len(queries), count), np.int64)
-        keys, products = np.ascontiguousarray(keys), np.ascontiguousarray(products)
-        pointers = map(faiss.swig_ptr, (keys, products, scores, rows))
-        # Not the method without _c, which takes no parameters.
-        index.search_preassigned_c(
-            len(queries), faiss.swig_ptr(queries), count, *pointers, False, parameters
-        )
-        return checked_candidates(scores, rows, index.ntotal)
 
     def _live_sizes(self, live: LiveRows) -> npt.NDArray[np.int64]:
         """The number of live rows in each cluster."""
