@@ -23,6 +23,7 @@ setup(
     package_data={
         "sbertkit": ["py.typed", "__init__.pyi"],
         "sbertkit.evaluation": ["__init__.pyi"],
+        "sbertkit.retrieval": ["__init__.pyi"],
         "sbertkit.data": ["wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
         "sbertkit.evaluation.report": ["templates/*"],

@@ -52,6 +52,7 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
         "sbertkit/py.typed",
         "sbertkit/__init__.pyi",
         "sbertkit/evaluation/__init__.pyi",
+        "sbertkit/retrieval/__init__.pyi",
         "sbertkit/data/wordnet/glosses.jsonl.gz",
         "sbertkit/data/wordnet/LICENSE.txt",
         "sbertkit/evaluation/report/templates/page.html",

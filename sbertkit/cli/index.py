@@ -44,7 +44,7 @@ _MAX_LISTED = 12
 """Fields of the metadata that are shown."""
 _FIXED = {
     *("kind", "recall", "memory", "queries", "clusters", "factory"),
-    *("with_encoder", "mode", "overlap"),
+    *("with_encoder", "long", "overlap"),
     *("lexical", "language", "k1", "b"),
 }
 """Parameters that a change keeps."""
@@ -206,7 +206,7 @@ def _update(
     given = given_options(click.get_current_context())
     fixed = sorted(given & _FIXED)
     if fixed:
-        option = "long" if fixed[0] == "mode" else fixed[0].replace("_", "-")
+        option = fixed[0].replace("_", "-")
         raise click.UsageError(
             f"--update keeps what the index was built with: leave --{option} out, or rebuild it "
             "without --update"

@@ -204,7 +204,6 @@ def long_options(default: str | None, help_text: str) -> Callable[[Command], Com
     """
     choice = click.option(
         "--long",
-        "mode",
         type=click.Choice(tuple(LONG_CHOICES)),
         default=default,
         show_default=default is not None,
@@ -213,16 +212,16 @@ def long_options(default: str | None, help_text: str) -> Callable[[Command], Com
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
-        def with_long(*, mode: str | None, overlap: int, **others: Any) -> Any:
+        def with_long(*, long: str | None, overlap: int, **others: Any) -> Any:
             from sbertkit.errors import InputError
 
-            if mode is None and not overlap:
+            if long is None and not overlap:
                 return command(long=None, **others)
             try:
-                long = LongOptions(mode or DEFAULT_LONG, overlap)
+                options = LongOptions(long or DEFAULT_LONG, overlap)
             except InputError as error:
                 raise click.UsageError(error.in_shell) from error
-            return command(long=long, **others)
+            return command(long=options, **others)
 
         return _with_options(with_long, (choice, _OVERLAP_OPTION))  # type: ignore[return-value]
 

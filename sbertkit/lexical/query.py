@@ -26,14 +26,22 @@ class LexicalQuery:
     """A query, read.
 
     Attributes:
+        text: What is asked for in plain words: the query without the quotation marks of phrases and
+            without what is left out.
         terms: The terms that score, and how often the query has each.
         phrases: What a document must have.
         excluded: What it must not have.
     """
 
+    text: str
     terms: dict[str, int]
     phrases: tuple[Phrase, ...] = ()
     excluded: tuple[Phrase, ...] = ()
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether documents must meet some."""
+        return bool(self.phrases or self.excluded)
 
 
 def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
@@ -49,11 +57,14 @@ def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
         phrase = _phrase(inner, analyzer)
         if found["minus"] or found["word"] is not None:
             excluded += [phrase] if phrase else []
-        elif phrase:
+        else:
             plain.append(inner)
-            phrases.append(phrase)
+            phrases += [phrase] if phrase else []
     plain.append(text[end:])
-    return LexicalQuery(_terms(plain, analyzer), tuple(phrases), tuple(excluded))
+    terms = _terms(plain, analyzer)
+    if len(plain) > 1:
+        text = " ".join("".join(plain).split())
+    return LexicalQuery(text, terms, tuple(phrases), tuple(excluded))
 
 
 def _terms(texts: Iterable[str], analyzer: Analyzer) -> dict[str, int]:

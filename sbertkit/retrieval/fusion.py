@@ -12,10 +12,7 @@ import numpy as np
 
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.lexical.bm25 import Numbers
-
-CONVEX = "convex"
-RRF = "rrf"
-FUSIONS = (CONVEX, RRF)
+from sbertkit.retrieval.modes import CONVEX, FUSIONS, RRF
 
 DEFAULT_WEIGHT = 0.5
 

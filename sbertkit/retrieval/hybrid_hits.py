@@ -1,39 +1,25 @@
 """Hits of a search by vectors and words together."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sbertkit.arrays import Vectors
-from sbertkit.errors import InputError
 from sbertkit.index.segment import Rows
 from sbertkit.lexical.bm25 import Numbers
 from sbertkit.lexical.query import LexicalQuery
-from sbertkit.retrieval.fusion import RRF, BothScores, Fusion, reciprocal
+from sbertkit.retrieval.fusion import Fusion, reciprocal
+from sbertkit.retrieval.hybrid_candidates import Candidates, hybrid_candidates
 from sbertkit.retrieval.lexical_hits import LexicalLeg
+from sbertkit.retrieval.modes import DENSE, LEXICAL, RRF
 from sbertkit.retrieval.results import Hit, Stage
-from sbertkit.retrieval.view import DENSE, LEXICAL, Found, View, Wanted
+from sbertkit.retrieval.view import Found, View, Wanted
 
 _MIN_DEPTH = 100
 """Documents that each leg finds at first, and those whose ranks count."""
 _DEEPER = 4
-
-
-class _Candidates(NamedTuple):
-    """Documents that one of the legs found.
-
-    Attributes:
-        numbers: Their numbers through all segments, ascending, (n,).
-        rows: The best vector of each, (n,).
-        scores: By both legs, exact.
-        unseen: The most that any other document has, (1,) each.
-    """
-
-    numbers: Rows
-    rows: Rows
-    scores: BothScores
-    unseen: BothScores
+_QUERIES_PER_CHUNK = 256
+"""Whose candidates are in memory at once."""
 
 
 class HybridSearch:
@@ -41,82 +27,66 @@ class HybridSearch:
 
     Args:
         leg: The search by words.
-        view: The view, whose documents may be found.
         fusion: How both become one.
     """
 
-    def __init__(self, leg: LexicalLeg, view: View, fusion: Fusion) -> None:
+    def __init__(self, leg: LexicalLeg, fusion: Fusion) -> None:
         self._leg = leg
-        self._view = view
         self._fusion = fusion
 
-    def hits(self, texts: Sequence[str], vectors: Vectors, wanted: Wanted) -> list[list[Hit]]:
+    def hits(
+        self, queries: Sequence[LexicalQuery], vectors: Vectors, wanted: Wanted
+    ) -> list[list[Hit]]:
         """The hits of each query, best first; equal ones in the order of the index.
 
         Phrases and words with a minus sign are conditions that every hit meets.
 
         Args:
-            texts: The queries.
+            queries: The queries.
             vectors: Their vectors, unit rows (q, dim).
             wanted: What is wanted.
-
-        Raises:
-            InputError: Hits are to be passages.
         """
-        if wanted.passages:
-            raise InputError(
-                "words are searched for in whole documents: leave hits (--hits) passages out in "
-                "mode hybrid"
-            )
-        return [
-            self._of_query(self._leg.parse(text), vectors[place : place + 1], wanted)
-            for place, text in enumerate(texts)
-        ]
-
-    def _of_query(self, query: LexicalQuery, vector: Vectors, wanted: Wanted) -> list[Hit]:
-        view = self._leg.meeting(query)
-        k, depth = min(wanted.k, len(view)), max(_MIN_DEPTH, 2 * wanted.k)
-        if not k:
-            return []
-        while True:
-            found = self._candidates(view, query, vector, wanted._replace(k=depth))
-            scores = self._fused(found, depth)
-            order = np.lexsort((found.numbers, -scores))[:k]
-            if depth >= len(view) or self._is_final(found, scores[order], k):
-                break
-            depth *= _DEEPER
-        best = [Found(float(scores[one]), int(found.rows[one])) for one in order]
-        hits = view.hits_of(best, self._plan(view, query, wanted) if wanted.explain else None)
-        if wanted.explain:
-            _note_legs(hits, found, order)
+        hits: list[list[Hit]] = [[] for _ in queries]
+        for places in _chunks(queries):
+            view = self._leg.meeting(queries[places[0]])
+            chunk = [queries[place] for place in places]
+            for place, found in zip(
+                places, self._of_view(view, chunk, vectors[places], wanted), strict=True
+            ):
+                hits[place] = found
         return hits
 
-    def _candidates(
-        self, view: View, query: LexicalQuery, vector: Vectors, wanted: Wanted
-    ) -> _Candidates:
-        """What each leg finds, with the scores that it has by the other."""
-        (near,) = view.nearest(vector, wanted)
-        worded = self._leg.best(query, wanted.k, view)
-        rows = {view.number_of(one.row): one for one in near}
-        missing = np.setdiff1d(worded.numbers, np.fromiter(rows, np.int64, len(rows)))
-        rows |= view.best_rows(vector, missing)
-        numbers = np.array(sorted(rows), np.int64)
-        dense = np.array([rows[number].score for number in numbers.tolist()])
-        ends = (
-            near[-1].score if len(near) == wanted.k else -1.0,
-            float(worded.scores[-1]) if len(worded.scores) == wanted.k else 0.0,
-        )
-        return _Candidates(
-            numbers,
-            np.array([rows[number].row for number in numbers.tolist()], np.int64),
-            BothScores(dense, self._leg.scores(query, numbers)),
-            BothScores(*(np.array([end]) for end in ends)),
-        )
+    def _of_view(
+        self, view: View, queries: Sequence[LexicalQuery], vectors: Vectors, wanted: Wanted
+    ) -> list[list[Hit]]:
+        """The hits of queries with the same conditions, whose documents are those of a view."""
+        hits: list[list[Hit]] = [[] for _ in queries]
+        k, depth = min(wanted.k, len(view)), max(_MIN_DEPTH, 2 * wanted.k)
+        left = list(range(len(queries))) if k else []
+        while left:
+            deep = wanted._replace(k=depth)
+            asked = [queries[place] for place in left]
+            found = hybrid_candidates(self._leg, view, asked, vectors[left], deep)
+            unfinished = []
+            for place, candidates in zip(left, found, strict=True):
+                scores = self._fused(candidates, depth)
+                order = np.lexsort((candidates.numbers, -scores))[:k]
+                if depth < len(view) and not self._is_final(candidates, scores[order], k):
+                    unfinished.append(place)
+                    continue
+                best = [Found(float(scores[one]), int(candidates.rows[one])) for one in order]
+                plan = self._plan(view, queries[place], deep) if wanted.explain else None
+                hits[place] = view.hits_of(best, plan)
+                if wanted.explain:
+                    _note_legs(hits[place], candidates, order)
+            left = unfinished
+            depth *= _DEEPER
+        return hits
 
-    def _fused(self, found: _Candidates, depth: int) -> Numbers:
+    def _fused(self, found: Candidates, depth: int) -> Numbers:
         """The scores (n,) of candidates."""
         if self._fusion.method != RRF:
-            return self._fusion.combined(found.scores, _greatest(found.scores))
+            return self._fusion.combined(found.scores, found.greatest)
         dense, lexical = (_ranks(scores) for scores in found.scores)
         lexical[found.scores.lexical == 0] = np.inf  # without a word of the query
         ranks = np.stack([dense, lexical])
@@ -124,19 +94,25 @@ class HybridSearch:
         fused: Numbers = reciprocal(ranks).sum(axis=0)
         return fused
 
-    def _is_final(self, found: _Candidates, best: Numbers, k: int) -> bool:
+    def _is_final(self, found: Candidates, best: Numbers, k: int) -> bool:
         """Whether no document that neither leg has found is better than the best."""
         if self._fusion.method == RRF:
             return True
-        bound = self._fusion.combined(found.unseen, _greatest(found.scores))
+        bound = self._fusion.combined(found.unseen, found.greatest)
         return len(best) == k and bool(best[-1] >= bound[0])
 
-    def _plan(self, view: View, query: LexicalQuery, wanted: Wanted) -> str:
-        return f"{self._fusion}; {view.plan(wanted)}; {self._leg.plan(query)}"
+    def _plan(self, view: View, query: LexicalQuery, deep: Wanted) -> str:
+        return f"{self._fusion}; {view.plan(deep)}; {self._leg.plan(query)}"
 
 
-def _greatest(scores: BothScores) -> BothScores:
-    return BothScores(*(one.max(keepdims=True) for one in scores))
+def _chunks(queries: Sequence[LexicalQuery]) -> Iterator[list[int]]:
+    """The places of queries in chunks; one with conditions is alone."""
+    plain = [place for place, query in enumerate(queries) if not query.has_conditions]
+    for start in range(0, len(plain), _QUERIES_PER_CHUNK):
+        yield plain[start : start + _QUERIES_PER_CHUNK]
+    for place, query in enumerate(queries):
+        if query.has_conditions:
+            yield [place]
 
 
 def _ranks(scores: Numbers) -> Numbers:
@@ -146,7 +122,7 @@ def _ranks(scores: Numbers) -> Numbers:
     return ranks
 
 
-def _note_legs(hits: Sequence[Hit], found: _Candidates, order: Rows) -> None:
+def _note_legs(hits: Sequence[Hit], found: Candidates, order: Rows) -> None:
     """Notes of each hit its score by each leg, and its rank there among the candidates of both."""
     for name, scores in ((DENSE, found.scores.dense), (LEXICAL, found.scores.lexical)):
         ranks = _ranks(scores)

@@ -33,9 +33,20 @@ class LexicalLeg:
         self._view = view
         self._analyzer = Analyzer(self.entry.language)
 
-    def parse(self, text: str) -> LexicalQuery:
-        """The words of a query and its conditions."""
-        return parse_query(text, self._analyzer)
+    def parse(self, texts: Sequence[str]) -> list[LexicalQuery]:
+        """The words of queries and their conditions.
+
+        Raises:
+            InputError: A query only leaves out words.
+        """
+        parsed = [parse_query(text, self._analyzer) for text in texts]
+        for number, query in enumerate(parsed, 1):
+            if query.excluded and not query.terms:
+                raise InputError(
+                    f"query {number} only leaves out words, by its minus sign; give it a word to "
+                    "search for"
+                )
+        return parsed
 
     def best(self, query: LexicalQuery, k: int, among: View | None = None) -> Found:
         """The best documents of the view, or of one with some of its documents."""
@@ -45,7 +56,7 @@ class LexicalLeg:
 
     def meeting(self, query: LexicalQuery) -> View:
         """The documents of the view that meet the conditions of a query."""
-        if not query.phrases and not query.excluded:
+        if not query.has_conditions:
             return self._view
         masks = self._view.lexical.meeting(query)
         return self._view.filtered(
@@ -59,43 +70,20 @@ class LexicalLeg:
         """The exact scores (n,) of some documents, whether or not they meet its conditions."""
         return self._view.lexical.scores(query, numbers)
 
+    def hits(self, query: LexicalQuery, wanted: Wanted) -> list[Hit]:
+        """The hits of a query, with BM25 over the whole index as their scores."""
+        found = self.best(query, wanted.k)
+        documents = self._view.documents_at(found.numbers)
+        plan = self.plan(query) if wanted.explain else None
+        hits = []
+        for document, score in zip(documents, found.scores.tolist(), strict=True):
+            hit = Hit(document.id, score, document.text, document.metadata)
+            hit.plan = plan
+            hits.append(hit)
+        return hits
+
     def plan(self, query: LexicalQuery) -> str:
         """How a query is searched for, in words."""
         entry, count = self.entry, len(query.terms)
         parameters = f"BM25 (k1 {entry.k1:g}, b {entry.b:g})"
         return f"{parameters} of {counted(count, 'word')} among {len(self._view):,} documents"
-
-
-def lexical_hits(root: Path, view: View, queries: Sequence[str], wanted: Wanted) -> list[list[Hit]]:
-    """The hits of each query, with BM25 over the whole index as their scores.
-
-    Raises:
-        InputError: The index has no words, a query only leaves out words, or hits are to be
-            passages.
-    """
-    if wanted.passages:
-        raise InputError(
-            "words are searched for in whole documents: leave hits (--hits) passages out in mode "
-            "lexical"
-        )
-    leg = LexicalLeg(root, view)
-    parsed = [leg.parse(query) for query in queries]
-    for number, query in enumerate(parsed, 1):
-        if query.excluded and not query.terms:
-            raise InputError(
-                f"query {number} only leaves out words, by its minus sign; give it a word to "
-                "search for"
-            )
-    return [_hits(leg, view, query, wanted) for query in parsed]
-
-
-def _hits(leg: LexicalLeg, view: View, query: LexicalQuery, wanted: Wanted) -> list[Hit]:
-    found = leg.best(query, wanted.k)
-    documents = view.documents_at(found.numbers)
-    plan = leg.plan(query) if wanted.explain else None
-    hits = []
-    for document, score in zip(documents, found.scores.tolist(), strict=True):
-        hit = Hit(document.id, score, document.text, document.metadata)
-        hit.plan = plan
-        hits.append(hit)
-    return hits

@@ -27,9 +27,10 @@ from sbertkit.retrieval.filters.known_fields import FieldInfo
 from sbertkit.retrieval.fusion import Fusion
 from sbertkit.retrieval.hybrid_hits import HybridSearch
 from sbertkit.retrieval.inspection import describe, index_fields, index_info, verify_index
-from sbertkit.retrieval.lexical_hits import LexicalLeg, lexical_hits
+from sbertkit.retrieval.lexical_hits import LexicalLeg
 from sbertkit.retrieval.lexical_index import Lexical
 from sbertkit.retrieval.manifest import Manifest, read_manifest
+from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, MODES
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import (
     Query,
@@ -48,12 +49,10 @@ from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
 from sbertkit.retrieval.tune import tune_index
 from sbertkit.retrieval.tuning_queries import QueryTexts
 from sbertkit.retrieval.upgrade import upgrade_index
-from sbertkit.retrieval.view import DENSE, HYBRID, LEXICAL, MODES, View, Wanted
+from sbertkit.retrieval.view import View, Wanted
 
 _DOCUMENTS_PER_CHUNK = 100
 _FUSION = Fusion()
-
-HIT_CHOICES = ("documents", "passages")
 
 
 class SearchIndex:
@@ -301,6 +300,11 @@ class SearchIndex:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
         passages = hits == "passages"
         wanted = Wanted(whole_number("k", k), exact, passages, explain, _checked_mode(mode))
+        if passages and mode != DENSE:
+            raise InputError(
+                f"mode {mode} searches for words in whole documents: leave hits (--hits) passages "
+                "out"
+            )
         if wanted.mode != LEXICAL:
             self._dense()
         reranking = None
@@ -316,16 +320,17 @@ class SearchIndex:
         self, view: View, fusion: Fusion, queries: Sequence[Query] | Vectors, wanted: Wanted
     ) -> list[list[Hit]]:
         """The hits of each query, not re-ranked."""
-        if wanted.mode == LEXICAL:
-            texts = query_texts(queries, "a search by words")
-            found = lexical_hits(self.path, view, texts, wanted)
-        elif wanted.mode == HYBRID:
-            texts = query_texts(queries, "a search by vectors and words")
-            search = HybridSearch(LexicalLeg(self.path, view), view, fusion)
-            found = search.hits(texts, query_vectors(texts, self._dense()), wanted)
-        else:
+        if wanted.mode == DENSE:
             vectors = query_vectors(queries, self._dense())
             found = view.search(vectors, wanted) if len(vectors) else []
+        else:
+            leg = LexicalLeg(self.path, view)
+            parsed = leg.parse(query_texts(queries, f"mode {wanted.mode}"))
+            if wanted.mode == LEXICAL:
+                found = [leg.hits(query, wanted) for query in parsed]
+            else:
+                vectors = query_vectors([query.text for query in parsed], self._dense())
+                found = HybridSearch(leg, fusion).hits(parsed, vectors, wanted)
         if wanted.explain:
             note_stage(found, wanted.mode)
         return found

@@ -26,15 +26,10 @@ from sbertkit.retrieval.filters.known_fields import FieldInfo, check_fields, fie
 from sbertkit.retrieval.filters.segment_fields import SegmentFields
 from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.manifest_entries import PASSAGES_FILE, SegmentEntry
+from sbertkit.retrieval.modes import DENSE
 from sbertkit.retrieval.results import Hit, Passage
 
 Mask = npt.NDArray[np.bool_]
-
-DENSE = "dense"
-LEXICAL = "lexical"
-HYBRID = "hybrid"
-MODES = (DENSE, LEXICAL, HYBRID)
-"""What a search compares: vectors, words, or both."""
 
 _DEEPER = 4
 """By how much the search goes deeper where too few documents were among the passages found."""

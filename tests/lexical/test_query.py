@@ -71,8 +71,23 @@ def test_a_chinese_phrase_does_not_depend_on_how_a_text_is_divided_into_words() 
 def test_a_very_long_query_is_read() -> None:
     terms = parse_query("word " * 20_000, ENGLISH).terms
     assert terms == {"word": 20_000}
-    assert parse_query('"' * 100_000, ENGLISH) == LexicalQuery({})
-    assert parse_query("- " * 50_000, ENGLISH) == LexicalQuery({})
+    assert parse_query('"' * 100_000, ENGLISH) == LexicalQuery("", {})
+    assert parse_query("- " * 50_000, ENGLISH) == LexicalQuery("- " * 50_000, {})
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("red  cars", "red  cars"),
+        ('big "red cars" -toy', "big red cars"),
+        ('-"red cars" of -toy steel', "of steel"),
+        ('well-known "!!!"', "well-known !!!"),
+        ('a "quote that stays open', 'a "quote that stays open'),
+        ("-toy", ""),
+    ],
+)
+def test_what_is_left_out_and_quotation_marks_are_no_plain_words(query: str, text: str) -> None:
+    assert parse_query(query, ENGLISH).text == text
 
 
 @given(st.text())

@@ -92,6 +92,22 @@ def test_phrases_and_minus_signs_are_conditions_of_every_hit(index: SearchIndex)
     assert index.search('"kata nowhere"', mode="hybrid") == []
 
 
+def test_vectors_are_of_the_words_that_are_asked_for(index: SearchIndex) -> None:
+    for query, plain in [("kata -nuso mita", "kata mita"), ('"kata" mita', "kata mita")]:
+        (hit,) = index.search(query, 1, mode="hybrid", explain=True)
+        cosines = {one.id: one.score for one in index.search(plain, COUNT, exact=True)}
+        assert hit.stages["dense"].score == pytest.approx(cosines[hit.id], abs=1e-6)
+
+
+def test_many_queries_have_the_hits_that_each_has_alone(index: SearchIndex) -> None:
+    queries = [*QUERIES, "kata -lope", '"kata lope"', *(f"{a} {b}" for a in WORDS for b in WORDS)]
+    together = index.search_batch(queries, 3, mode="hybrid")
+    for query, found in list(zip(queries, together, strict=True))[::29]:
+        alone = index.search(query, 3, mode="hybrid")
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in alone])
+    assert index.search_batch([], 3, mode="hybrid") == []
+
+
 def test_a_filter_and_deletions_hold(index: SearchIndex) -> None:
     hits = index.search("lope mivi", 50, mode="hybrid", filter="even = true")
     assert len(hits) == 50
@@ -136,6 +152,8 @@ def test_what_cannot_be_fused_is_refused(
 ) -> None:
     with pytest.raises(InputTypeError, match="no text"):
         index.search(np.ones(tiny_encoder.dim), mode="hybrid")
+    with pytest.raises(InputError, match="query 2 only leaves out words"):
+        index.search_batch(["kata", "-kata"], mode="hybrid")
     with pytest.raises(InputError, match="leave hits"):
         index.search("kata", mode="hybrid", hits="passages")
     with pytest.raises(InputError, match=r"from 0 \(words\) to 1"):

@@ -188,12 +188,12 @@ def _check_options(context: click.Context, collection: Path) -> None:
     given = given_options(context)
     of_run = (name for name in _OF_ENCODERS if "rerank" not in given or name not in _OF_MODELS)
     idle = {
-        "index": (*_SETTINGS, "mode", "overlap"),
-        "run": ("index", *of_run, "mode", "overlap", "write_run"),
+        "index": (*_SETTINGS, "long", "overlap"),
+        "run": ("index", *of_run, "long", "overlap", "write_run"),
     }
     for option, others in idle.items():
         for name in given.intersection(others) if option in given else ():
-            shown = "long" if name == "mode" else name.replace("_", "-")
+            shown = name.replace("_", "-")
             raise click.UsageError(f"--{shown} and --{option} do not go together")
     if "run" in given and not collection.is_dir():
         for name in given.intersection(("split", "depth", "rerank")):

@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
+from sbertkit.cli.fusion import mode_options
 from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
 from sbertkit.cli.rerank import LoadReranking, rerank_options
-from sbertkit.cli.search.fusion import fusion_options
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
 from sbertkit.progress import say
+from sbertkit.retrieval.modes import HIT_CHOICES
 
 
 @click.command()
@@ -25,17 +26,11 @@ from sbertkit.progress import say
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
-@click.option(
-    "--mode",
-    type=click.Choice(("dense", "lexical", "hybrid")),
-    default="dense",
-    show_default=True,
-    help="Compare vectors, find documents by their words, which loads no model, or do both.",
-)
+@mode_options
 @click.option(
     "--hits",
-    type=click.Choice(("documents", "passages")),
-    default="documents",
+    type=click.Choice(HIT_CHOICES),
+    default=HIT_CHOICES[0],
     show_default=True,
     help="Documents, each with its best passage, or passages.",
 )
@@ -63,7 +58,6 @@ from sbertkit.progress import say
     help="Of the table; by default, as the terminal.",
 )
 @rerank_options
-@fusion_options
 @click.option(
     "--explain",
     is_flag=True,

@@ -113,7 +113,7 @@ class Prompt:
 
     def _set_mode(self, argument: str) -> None:
         """Compares vectors or words from now on."""
-        from sbertkit.retrieval.view import MODES
+        from sbertkit.retrieval.modes import MODES
 
         if argument not in MODES:
             choices = " or ".join(MODES)
