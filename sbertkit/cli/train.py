@@ -14,14 +14,10 @@ from sbertkit.cli.train_options import config_options, objective_options
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.formatting import decimal, percent, percent_interval
 from sbertkit.progress import say
+from sbertkit.training.data_forms import NLI
 
 if TYPE_CHECKING:
     from sbertkit import TrainConfig, TrainResult
-
-
-require_gain_option = click.option(
-    "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
-)
 
 
 @click.command(name="train-nli")
@@ -29,9 +25,9 @@ require_gain_option = click.option(
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
 @click.option("--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True)
-@objective_options
+@objective_options(NLI)
 @click.option("--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb.")
-@config_options
+@config_options(NLI)
 @click.option(
     "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
 )

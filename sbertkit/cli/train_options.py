@@ -2,7 +2,7 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -10,78 +10,72 @@ import click
 from sbertkit.cli.options import given_options, quiet_option
 from sbertkit.cli.settings import setting_options
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.objectives import (
-    DEFAULT_OBJECTIVE,
-    OBJECTIVES,
-    RANKING_OBJECTIVES,
-    BinaryCrossEntropy,
-    Objective,
-)
+from sbertkit.training.data_forms import FORM_SETTINGS, DataForm
+from sbertkit.training.objectives import objectives_of
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of `TrainConfig`; the command gets it as `config`."""
-    return config_options_without()(command)
-
-
-def config_options_without(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `config_options`, without those of these settings."""
-    return functools.partial(_with_config, names)
-
-
-def _with_config(names: tuple[str, ...], command: Callable[..., Any]) -> Callable[..., Any]:
+def config_options(form: DataForm) -> Decorator:
+    """Adds the options of `TrainConfig` for a form of data; the command gets it as `config`."""
     options = {
-        name: option for name, option in setting_options(TrainConfig).items() if name not in names
+        name: option
+        for name, option in setting_options(TrainConfig).items()
+        if name in form.settings or name not in FORM_SETTINGS
     }
 
-    @functools.wraps(command)
-    def with_config(*, quiet: bool, report_to: tuple[str, ...] | None, **given: Any) -> Any:
-        own = {name: given.pop(name) for name in options if name in given}
-        config = TrainConfig(**own, report_to=report_to or (), progress=not quiet)
-        return command(config=config, **given)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_config(*, quiet: bool, report_to: tuple[str, ...] | None, **given: Any) -> Any:
+            own = {name: given.pop(name) for name in options if name in given}
+            config = TrainConfig(**own, report_to=report_to or (), progress=not quiet)
+            return command(config=config, **given)
 
-    return _decorated(with_config, (*options.values(), quiet_option))
+        return _decorated(with_config, (*options.values(), quiet_option))
 
-
-def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--objective`` and the options of all objectives; the command gets the `objective`."""
-    return _with_objective(OBJECTIVES, DEFAULT_OBJECTIVE, command)
+    return decorate
 
 
-def ranking_objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As `objective_options`, for the objectives of re-rankers."""
-    return _with_objective(RANKING_OBJECTIVES, BinaryCrossEntropy.name, command)
+def objective_options(form: DataForm) -> Decorator:
+    """Adds ``--objective`` and the options of all objectives that are trained on a form of data.
 
-
-def _with_objective(
-    kinds: Mapping[str, type[Objective]], default: str, command: Callable[..., Any]
-) -> Callable[..., Any]:
-    options: dict[str, Callable[[Any], Any]] = {}
+    The command gets the `objective`.
+    """
+    kinds = objectives_of(form)
     objectives: dict[str, list[str]] = defaultdict(list)  # those that have an option
     for name, kind in kinds.items():
-        for option, decorate in setting_options(kind, f" Of the objective {name}.").items():
-            options.setdefault(option, decorate)
+        for option in setting_options(kind):
             objectives[option].append(name)
+    options: dict[str, Callable[[Any], Any]] = {}
+    for kind in kinds.values():
+        for option, names in objectives.items():
+            more = f" Of the objective {' or '.join(names)}."
+            decorator = setting_options(kind, more).get(option)
+            if decorator is not None:
+                options.setdefault(option, decorator)
 
-    @functools.wraps(command)
-    def with_objective(*, objective: str, **given: Any) -> Any:
-        values = {name: given.pop(name) for name in options}
-        chosen = given_options(click.get_current_context()) & values.keys()
-        for name in sorted(chosen):
-            if objective not in objectives[name]:
-                flag, wanted = name.replace("_", "-"), " or ".join(objectives[name])
-                raise click.UsageError(f"--{flag} needs --objective {wanted}")
-        made = kinds[objective](**{name: values[name] for name in chosen})
-        return command(objective=made, **given)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_objective(*, objective: str, **given: Any) -> Any:
+            values = {name: given.pop(name) for name in options}
+            chosen = given_options(click.get_current_context()) & values.keys()
+            for name in sorted(chosen):
+                if objective not in objectives[name]:
+                    flag, wanted = name.replace("_", "-"), " or ".join(objectives[name])
+                    raise click.UsageError(f"--{flag} needs --objective {wanted}")
+            made = kinds[objective](**{name: values[name] for name in chosen})
+            return command(objective=made, **given)
+
+        return _decorated(with_objective, (choice, *options.values()))
 
     choice = click.option(
         "--objective",
         type=click.Choice(tuple(kinds)),
-        default=default,
+        default=next(iter(kinds)),
         show_default=True,
         help="What is optimized.",
     )
-    return _decorated(with_objective, (choice, *options.values()))
+    return decorate
 
 
 def _decorated(command: Callable[..., Any], options: Any) -> Callable[..., Any]:

@@ -9,7 +9,8 @@ from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts
 from sbertkit.cli.settings import setting_options
 from sbertkit.cli.train import require_gain, result_facts
-from sbertkit.cli.train_options import config_options_without, ranking_objective_options
+from sbertkit.cli.train_options import config_options, objective_options
+from sbertkit.training.data_forms import RANKING
 from sbertkit.training.mining import Mining
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ _MINING = setting_options(Mining, " With --mine.")
 @click.argument("data", type=PATH, nargs=-1, required=True)
 @click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
-@ranking_objective_options
+@objective_options(RANKING)
 @click.option(
     "--mine", metavar="INDEX", type=INDEX, help="Take negatives from what this index finds."
 )
 @_MINING["negatives"]
 @_MINING["mine_depth"]
 @click.option("--dev", metavar="FILE", help="Labeled pairs, as DATA.")
-@config_options_without("normalize", "labels")
+@config_options(RANKING)
 @click.option(
     "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
 )

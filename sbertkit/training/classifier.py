@@ -62,7 +62,7 @@ def classify_pairs(
     u, v = (torch.stack([vectors[row[side]] for row in rows]) for side in range(2))
     with torch.inference_mode():
         probabilities = head.objective.logits(u, v, head.module).softmax(dim=1)
-    labels = head.objective.data_form.labels
+    labels = head.objective.labels
     return [
         ClassifiedPair(labels[int(row.argmax())], dict(zip(labels, row.tolist(), strict=True)))
         for row in probabilities

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sbertkit.data.nli_labels import NLI_LABELS
 
@@ -13,38 +13,57 @@ class DataForm:
     """What a row of training data is: a tuple of texts, and a label where the form has labels.
 
     Attributes:
+        key: As saved records have it.
         name: What rows are called in messages.
         texts: Texts per row; the first two are compared in reports of the space.
+        task: ``embed`` where encoders of texts are trained on it, ``rerank`` where models that
+            score pairs are.
         labels: The names of the label numbers, the one whose two texts are most similar first.
+        positive: The label of a text that belongs to the other one of its row.
+        negative: The label of a hard negative.
+        settings: The settings of `TrainConfig` that not all forms have.
         expected_cosines: How the mean cosines of the labels should be ordered, for the model card.
         limits: What users of a model trained on such data should know, for the model card.
     """
 
+    key: str
     name: str
     texts: int
+    task: Literal["embed", "rerank"] = "embed"
     labels: tuple[str, ...] = ()
+    positive: int = 0
+    negative: int = 1
+    settings: tuple[str, ...] = ()
     expected_cosines: str = ""
     limits: str = ""
 
 
 NLI = DataForm(
+    "nli",
     "pairs of premise and hypothesis with a label",
     2,
-    NLI_LABELS,
-    "It should fall from entailment over neutral to contradiction.",
-    "English NLI sets were written by crowd workers: they carry stereotypes about people, and "
-    "their labels can often be guessed from one sentence alone. A model trained on them may learn "
-    "both.",
+    labels=NLI_LABELS,
+    positive=NLI_LABELS.index("entailment"),
+    negative=NLI_LABELS.index("contradiction"),
+    settings=("normalize", "labels"),
+    expected_cosines="It should fall from entailment over neutral to contradiction.",
+    limits="English NLI sets were written by crowd workers: they carry stereotypes about people, "
+    "and their labels can often be guessed from one sentence alone. A model trained on them may "
+    "learn both.",
 )
-
 
 RANKING = DataForm(
+    "ranking",
     "pairs of query and document with a label",
     2,
-    ("relevant", "other"),
-    "It should be higher for relevant documents than for others.",
-    "It orders documents; its scores of different queries need not be comparable.",
+    task="rerank",
+    labels=("relevant", "other"),
+    expected_cosines="It should be higher for relevant documents than for others.",
+    limits="It orders documents; its scores of different queries need not be comparable.",
 )
+
+FORMS = {form.key: form for form in (NLI, RANKING)}
+FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +106,12 @@ class TrainingData:
         """The label of each row; 0 for all where the form has no labels."""
         place = self.form.texts
         return [row[place] if self.form.labels else 0 for row in self.rows]
+
+    @property
+    def first_texts(self) -> list[int]:
+        """A number for the first text of each row, the same for the same text."""
+        numbers: dict[str, int] = {}
+        return [numbers.setdefault(row[0], len(numbers)) for row in self.rows]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -36,7 +36,7 @@ def write_head(head: nn.Module, objective: Objective, dim: int, folder: Path) ->
     config = {
         "objective": objective.name,
         "options": objective.options,
-        "labels": list(objective.data_form.labels),
+        "labels": list(objective.labels),
         "dim": dim,
     }
     (place / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -62,7 +62,7 @@ def read_head(folder: Path) -> Head | None:
 def _read(place: Path) -> Head:
     config = json.loads((place / _CONFIG).read_bytes())
     objective = OBJECTIVES[config["objective"]](**config["options"])
-    dim, labels = whole_number("dim", config["dim"]), objective.data_form.labels
+    dim, labels = whole_number("dim", config["dim"]), objective.labels
     if tuple(config["labels"]) != labels:
         raise ValueError(f"expected the labels {', '.join(labels)}, found {config['labels']}")
     weights = load_file(place / _WEIGHTS)

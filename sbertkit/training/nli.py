@@ -10,7 +10,7 @@ from sbertkit.data.nli import NliSet, check_pairs, read_nli
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import NLI, DataSource, TrainingData
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.objectives import DEFAULT_OBJECTIVE, Objective, find_objective
+from sbertkit.training.objectives import Objective, find_objective
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
 
@@ -30,7 +30,7 @@ def train_nli(
     output: str | os.PathLike[str],
     *,
     pooling: str | None = "mean",
-    objective: str | Objective = DEFAULT_OBJECTIVE,
+    objective: str | Objective | None = None,
     dev: str | os.PathLike[str] | DevSet | None = None,
     config: TrainConfig = _DEFAULT,
 ) -> "TrainResult":
@@ -47,8 +47,9 @@ def train_nli(
         data: Files or folders for `read_nli`, what it read, or None for the hub's ``all-nli``.
         output: A new folder for the trained model.
         pooling: See `Encoder.load`; None for what the base declares.
-        objective: ``contrastive`` or ``softmax``, or one of `sbertkit.training.objectives` with
-            options of its own, such as ``Contrastive(temperature=0.1)``.
+        objective: ``contrastive``, the default, or ``softmax``; or one of
+            `sbertkit.training.objectives` with options of its own, such as
+            ``Contrastive(temperature=0.1)``.
         dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
             `read_sts`, the name of a data set, or what `DevSet.read` gave.
         config: All further settings.
@@ -69,12 +70,13 @@ def nli_recipe(
     data: Paths | NliSet | None,
     *,
     pooling: str | None,
-    objective: str | Objective,
+    objective: str | Objective | None,
     dev: str | os.PathLike[str] | DevSet | None,
     config: TrainConfig,
 ) -> Recipe:
     """The recipe of `train_nli`, with its arguments and errors."""
-    return Recipe(base, partial(_read, data), pooling, find_objective(objective), dev, config)
+    chosen = find_objective(objective, NLI)
+    return Recipe(base, NLI, partial(_read, data), pooling, chosen, dev, config)
 
 
 def _read(data: Paths | NliSet | None, config: TrainConfig) -> TrainingData:

@@ -11,7 +11,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.data_forms import TrainingData
+from sbertkit.training.data_forms import FORM_SETTINGS, DataForm, TrainingData
 from sbertkit.training.dev_set import DevSet, RankingDevSet
 from sbertkit.training.objectives import Objective
 
@@ -48,6 +48,7 @@ class Recipe:
 
     Attributes:
         base: A model folder or a hub name.
+        form: What a row of the data is.
         read: Reads the data.
         pooling: See `Encoder.load`; None for what the base declares.
         objective: What is optimized.
@@ -60,6 +61,7 @@ class Recipe:
     """
 
     base: str | os.PathLike[str]
+    form: DataForm
     read: Callable[[TrainConfig], TrainingData]
     pooling: str | None
     objective: Objective
@@ -70,6 +72,9 @@ class Recipe:
         config = self.config
         if not isinstance(config, TrainConfig):
             raise InputTypeError(f"config must be a TrainConfig, found {type(config).__name__}")
+        for name in FORM_SETTINGS:
+            if name not in self.form.settings and getattr(config, name) is not None:
+                raise InputError(f"{name} is not for {self.form.name}; leave it out")
         if self.dev is None and config.patience is not None:
             raise InputError("patience (--patience) counts dev scores: pass dev (--dev)")
         if self.dev is None and config.drop_overlap:
@@ -80,16 +85,11 @@ class Recipe:
         dev = self.dev
         if dev is None or isinstance(dev, DevSet):
             return dev
-        return (RankingDevSet if self.objective.task == "rerank" else DevSet).read(dev)
+        return (RankingDevSet if self.form.task == "rerank" else DevSet).read(dev)
 
     def with_data(self) -> "Recipe":
         """The same with data and dev set in memory, for several runs."""
         dev, data = self.dev_set(), self.read(self.config)
-        if data.form != self.objective.data_form:
-            raise InputError(
-                f"the objective {self.objective.name} is trained on "
-                f"{self.objective.data_form.name}, found {data.form.name}"
-            )
         return replace(self, read=lambda _: data, dev=dev)
 
     def load(self) -> Task:
@@ -108,7 +108,7 @@ class Recipe:
 
     def _base(self, config: TrainConfig) -> Encoder:
         """The base; for a re-ranker, with a head, which is new where it has none."""
-        if self.objective.task == "embed":
+        if self.form.task == "embed":
             return Encoder.load(
                 self.base,
                 pooling=self.pooling,

@@ -6,19 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbertkit.data.ranking import RankingSet, read_ranking
-from sbertkit.errors import InputError
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import RANKING, DataSource, TrainingData
 from sbertkit.training.dev_set import DevSet
 from sbertkit.training.mining import Mining, SearchLike, mine_negatives
-from sbertkit.training.objectives import RANKING_OBJECTIVES, Objective, find_objective
+from sbertkit.training.objectives import Objective, find_objective
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
 
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult
-
-DEFAULT_RANKING_OBJECTIVE = "bce"
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -31,7 +28,7 @@ def train_reranker(
     data: Paths | RankingSet,
     output: str | os.PathLike[str],
     *,
-    objective: str | Objective = DEFAULT_RANKING_OBJECTIVE,
+    objective: str | Objective | None = None,
     dev: str | os.PathLike[str] | DevSet | None = None,
     mine: SearchLike | None = None,
     mining: Mining = _MINING,
@@ -46,8 +43,9 @@ def train_reranker(
         base: A model folder or a hub name; one without a head for one score gets a new one.
         data: Files or folders for `read_ranking`, or what it read.
         output: A new folder for the trained model.
-        objective: ``bce`` or ``margin-mse``, or one of `sbertkit.training.objectives` with options
-            of its own, such as ``MarginMse(teacher="models/large")``.
+        objective: ``bce``, the default, or ``margin-mse``; or one of
+            `sbertkit.training.objectives` with options of its own, such as
+            ``MarginMse(teacher="models/large")``.
         dev: Labeled pairs: a file or folder for `read_ranking`. The dev score is Spearman's
             correlation of scores with labels.
         mine: An index from which negatives of each query are mined, beside those of the data.
@@ -71,18 +69,15 @@ def reranker_recipe(
     base: str | os.PathLike[str],
     data: Paths | RankingSet,
     *,
-    objective: str | Objective,
+    objective: str | Objective | None,
     dev: str | os.PathLike[str] | DevSet | None,
     mine: SearchLike | None,
     mining: Mining,
     config: TrainConfig,
 ) -> Recipe:
     """The recipe of `train_reranker`, with its arguments and errors."""
-    chosen = find_objective(objective, RANKING_OBJECTIVES)
-    for name in ("normalize", "labels"):
-        if isinstance(config, TrainConfig) and getattr(config, name) is not None:
-            raise InputError(f"{name} is for encoders of texts; leave it out for a re-ranker")
-    return Recipe(base, partial(_read, data, mine, mining), None, chosen, dev, config)
+    chosen = find_objective(objective, RANKING)
+    return Recipe(base, RANKING, partial(_read, data, mine, mining), None, chosen, dev, config)
 
 
 def _read(

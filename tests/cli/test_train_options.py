@@ -13,26 +13,21 @@ from sbertkit.cli.app import app
 from sbertkit.cli.train import train_nli
 from sbertkit.cli.train_options import config_options, objective_options
 from sbertkit.training.config import PRECISIONS, SCHEDULES
-from sbertkit.training.objectives import (
-    DEFAULT_OBJECTIVE,
-    OBJECTIVES,
-    Contrastive,
-    Objective,
-    Softmax,
-)
+from sbertkit.training.data_forms import NLI
+from sbertkit.training.objectives import Contrastive, Objective, Softmax, objectives_of
 from sbertkit.training.objectives.softmax import FEATURES
 
 WITHOUT_OPTION = {"progress"}  # which --quiet turns off
 
 
 @click.command()
-@config_options
+@config_options(NLI)
 def show(config: TrainConfig) -> None:
     shown.append(config)
 
 
 @click.command()
-@objective_options
+@objective_options(NLI)
 def show_objective(objective: Objective) -> None:
     made.append(objective)
 
@@ -142,14 +137,14 @@ def test_the_choices_are_those_of_the_library() -> None:
         assert isinstance(kind, click.Choice)
         return set(kind.choices)
 
-    assert choices("objective") == set(OBJECTIVES)
-    assert options["objective"].default == DEFAULT_OBJECTIVE
+    assert choices("objective") == set(objectives_of(NLI))
+    assert options["objective"].default == Contrastive.name
     assert choices("schedule") == set(SCHEDULES)
     assert choices("precision") == set(PRECISIONS)
 
 
 def test_an_objective_has_its_own_options_and_defaults() -> None:
-    assert objective_of() == OBJECTIVES[DEFAULT_OBJECTIVE]()
+    assert objective_of() == Contrastive()
     assert objective_of("--objective", "softmax") == Softmax()
     given = objective_of("--objective", "softmax", "--features", "u, v,product")
     assert given == Softmax(features=("u", "v", "product"))

@@ -27,6 +27,7 @@ RECORD: dict[str, Any] = {
     "base": "bert-base-uncased",
     "base_model": "google-bert/bert-base-uncased",
     "identity": {"base": "0123abcd"},
+    "form": "nli",
     "pooling": "mean",
     "normalized": True,
     "objective": "softmax",
@@ -177,6 +178,8 @@ def test_numbers_stand_as_they_were_given() -> None:
         "1500 scored pairs of `stsb.tsv`, split `dev`",
         "step 48, chosen by this score",
         "truncated to 128 tokens",
+        "log softmax",
+        "(Reimers &#38; Gurevych 2019, Sentence-BERT, section 3)",
     ):
         assert part in card
 

@@ -31,10 +31,12 @@ class Margin(Objective):
     margin: float = setting(0.3, "How much higher cosines of entailments should be.", above=0)
 
     name: ClassVar[str] = "margin"
-    data_form: ClassVar[DataForm] = NLI
+    data_forms: ClassVar[tuple[DataForm, ...]] = (NLI,)
     normalize: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 1e-3
     summary: ClassVar[str] = "entailments were kept apart from other pairs by a margin"
+    formula: ClassVar[str] = "max(0, m - w cos(u, v))"
+    source: ClassVar[str] = "nobody"
 
     def examples(self, data: TrainingData, table: TextTable) -> Examples:
         texts = torch.tensor([table.numbers(row[:2]) for row in data.rows]).numpy()
@@ -58,7 +60,7 @@ def test_the_command_line_has_it_with_its_options() -> None:
     made: list[Objective] = []
 
     @click.command()
-    @objective_options
+    @objective_options(NLI)
     def show(objective: Objective) -> None:
         made.append(objective)
 
@@ -115,23 +117,20 @@ def test_a_run_is_resumed_with_its_options_alone(
 def test_an_objective_of_other_data_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
     @dataclass(frozen=True, slots=True)
     class Scored(Margin):
-        data_form: ClassVar[DataForm] = DataForm("scored pairs", 2)
+        data_forms: ClassVar[tuple[DataForm, ...]] = (DataForm("scored", "scored pairs", 2),)
 
     data = write_nli(tmp_path / "pairs.jsonl", rows(4))
-    recipe = nli_recipe(
-        tiny_bert, data, pooling="mean", objective=Scored(), dev=None, config=TrainConfig(**QUICK)
-    )
-    with pytest.raises(InputError, match="objective margin is trained on scored pairs, found"):
-        train(recipe, tmp_path / "out")
+    with pytest.raises(InputError, match="objective margin is trained on scored pairs, not on"):
+        train_nli(tiny_bert, data, tmp_path / "out", objective=Scored())
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.jsonl"]
 
 
 def test_rows_of_any_form_are_trained_on(tiny_bert: Path, tmp_path: Path) -> None:
-    form = DataForm("triplets", 3)
+    form = DataForm("triplets", "triplets", 3)
 
     @dataclass(frozen=True, slots=True)
     class Triplets(Margin):
-        data_form: ClassVar[DataForm] = form
+        data_forms: ClassVar[tuple[DataForm, ...]] = (NLI, form)
 
         def examples(self, data: TrainingData, table: TextTable) -> Examples:
             texts = torch.tensor([table.numbers(row) for row in data.rows]).numpy()
@@ -147,6 +146,8 @@ def test_rows_of_any_form_are_trained_on(tiny_bert: Path, tmp_path: Path) -> Non
         tiny_bert, None, pooling="mean", objective=Triplets(), dev=None, config=config
     )
     with quick_runs():
-        result = train(replace(recipe, read=lambda _: TrainingData(form, made)), tmp_path / "out")
+        result = train(
+            replace(recipe, form=form, read=lambda _: TrainingData(form, made)), tmp_path / "out"
+        )
     assert (result.steps, result.record["counts"], result.record["labels"]) == (2, {}, [])
     assert result.after.label_cosines == {}

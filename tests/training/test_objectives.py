@@ -22,12 +22,20 @@ from sbertkit.training.batches import Collator
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import NLI, TrainingData
 from sbertkit.training.examples import NO_TEXT, TextTable
-from sbertkit.training.objectives import OBJECTIVES, Contrastive, Softmax, find_objective
+from sbertkit.training.objectives import (
+    OBJECTIVES,
+    Contrastive,
+    Objective,
+    Softmax,
+    find_objective,
+    objectives_of,
+)
 from sbertkit.training.objectives.softmax import FEATURES
 from sbertkit.training.run.siamese import Siamese
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(3)
 DIM = 5
+NLI_OBJECTIVES = objectives_of(NLI)
 NO_HEAD = torch.nn.Identity()
 Float64 = npt.NDArray[np.float64]
 Labeled = tuple[str, str, int]
@@ -134,9 +142,9 @@ def test_softmax_gives_a_batch_the_labels_of_its_rows() -> None:
     assert batch["targets"].dtype == torch.int64
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", NLI_OBJECTIVES)
 def test_data_without_a_pair_is_refused(name: str) -> None:
-    objective = find_objective(name)
+    objective = find_objective(name, NLI)
     with pytest.raises(InputError, match="found none"):
         objective.examples(nli(), Words().table)
 
@@ -551,7 +559,7 @@ PAIRS: list[Labeled] = [
 
 def siamese_of(encoder: Encoder, name: str) -> Siamese:
     encoder.torch.make_trainable()
-    objective = find_objective(name)
+    objective = find_objective(name, NLI)
     return Siamese(encoder.torch.network, objective, objective.make_head(encoder.dim))
 
 
@@ -591,7 +599,7 @@ def test_softmax_and_its_gradient_equal_those_of_sentence_transformers(
             np.testing.assert_allclose(ours[name].grad, gradient, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", NLI_OBJECTIVES)
 def test_gradients_reach_all_that_decides_a_vector_and_nothing_else(saved: Path, name: str) -> None:
     encoder = Encoder.load(saved, device="cpu")
     model = siamese_of(encoder, name)
@@ -607,7 +615,7 @@ def test_gradients_reach_all_that_decides_a_vector_and_nothing_else(saved: Path,
     assert len(head) == (2 if name == "softmax" else 0)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", NLI_OBJECTIVES)
 def test_a_step_against_the_gradient_lowers_the_loss(saved: Path, name: str) -> None:
     encoder = Encoder.load(saved, device="cpu")
     torch.manual_seed(1)
@@ -643,23 +651,30 @@ def test_an_unknown_objective_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         InputError, match="objective must be one of contrastive, softmax, not 'mse'"
     ):
-        find_objective("mse")
+        find_objective("mse", NLI)
 
 
 def test_an_objective_is_found_by_its_name_or_taken_as_it_is() -> None:
-    assert find_objective("softmax") == Softmax()
-    assert find_objective("contrastive") == Contrastive(temperature=0.05)
+    assert find_objective("softmax", NLI) == Softmax()
+    assert find_objective("contrastive", NLI) == Contrastive(temperature=0.05)
     mine = Softmax(features=("product", "u"))
-    assert find_objective(mine) is mine
+    assert find_objective(mine, NLI) is mine
     assert mine.make_head(7).in_features == 14
     assert {name: kind.name for name, kind in OBJECTIVES.items()} == {n: n for n in OBJECTIVES}
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", NLI_OBJECTIVES)
 def test_the_options_of_an_objective_are_json_and_no_settings_of_a_run(name: str) -> None:
-    options = find_objective(name).options
-    assert OBJECTIVES[name](**json.loads(json.dumps(options))) == find_objective(name)
+    options = find_objective(name, NLI).options
+    assert NLI_OBJECTIVES[name](**json.loads(json.dumps(options))) == find_objective(name, NLI)
     assert not options.keys() & TrainConfig().identity().keys()
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES.values())
+def test_the_card_has_formula_and_source_of_the_docstring(kind: type[Objective]) -> None:
+    text = " ".join(str(kind.__doc__).split())
+    assert f"``{kind.formula}``" in text
+    assert f"Source: {kind.source}" in text
 
 
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, 10**400])
@@ -698,12 +713,12 @@ def test_features_may_come_as_a_list() -> None:
 )
 def test_an_objective_decides_what_was_left_to_it(name: str, normalize: bool, rate: float) -> None:
     config = TrainConfig(seed=5)
-    complete = find_objective(name).with_defaults(config)
+    complete = find_objective(name, NLI).with_defaults(config)
     assert complete == replace(config, normalize=normalize, learning_rate=rate)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", NLI_OBJECTIVES)
 @pytest.mark.parametrize("normalize", [False, True])
 def test_an_objective_leaves_settings_as_they_were_given(name: str, normalize: bool) -> None:
     config = TrainConfig(normalize=normalize, learning_rate=3e-4)
-    assert find_objective(name).with_defaults(config) == config
+    assert find_objective(name, NLI).with_defaults(config) == config

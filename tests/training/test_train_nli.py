@@ -457,7 +457,6 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "patience without a dev set": ("softmax", {"patience": 2}, "patience.*dev"),
     "no overlap with nothing": ("softmax", {"drop_overlap": True}, "drop_overlap.*dev"),
     "an unknown objective": ("triplet", {}, "objective"),
-    "no objective": (None, {}, "objective"),
     "several objectives": (["softmax"], {}, "objective"),
     "nothing to resume": ("softmax", {"resume": True}, "no unfinished run"),
 }

@@ -233,7 +233,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
     for more, reason in (
         ({"objective": "softmax"}, "objective must be one of bce, margin-mse"),
         ({"objective": "margin-mse"}, "needs a teacher"),
-        ({"config": config(normalize=True)}, "normalize is for encoders"),
+        ({"config": config(normalize=True)}, "normalize is not for pairs of query"),
         ({"config": config(patience=1)}, "pass dev"),
     ):
         with pytest.raises(InputError, match=reason):

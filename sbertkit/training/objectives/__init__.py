@@ -1,48 +1,54 @@
 """What training optimizes; each objective is one module with its options, formula and source."""
 
-from collections.abc import Mapping
-
 from sbertkit.errors import InputError
+from sbertkit.training.data_forms import DataForm
 from sbertkit.training.objectives.base import Objective
+from sbertkit.training.objectives.bce import BinaryCrossEntropy
 from sbertkit.training.objectives.contrastive import Contrastive
-from sbertkit.training.objectives.ranking import BinaryCrossEntropy, MarginMse
+from sbertkit.training.objectives.margin_mse import MarginMse
 from sbertkit.training.objectives.softmax import Softmax
 
 __all__ = [
-    "DEFAULT_OBJECTIVE",
     "OBJECTIVES",
-    "RANKING_OBJECTIVES",
     "BinaryCrossEntropy",
     "Contrastive",
     "MarginMse",
     "Objective",
     "Softmax",
     "find_objective",
+    "objectives_of",
 ]
 
-DEFAULT_OBJECTIVE = Contrastive.name
-OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in (Contrastive, Softmax)}
-"""Of encoders of texts."""
-RANKING_OBJECTIVES: dict[str, type[Objective]] = {
-    kind.name: kind for kind in (BinaryCrossEntropy, MarginMse)
-}
-"""Of re-rankers."""
+_KINDS = (Contrastive, Softmax, BinaryCrossEntropy, MarginMse)
+OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in _KINDS}
+"""All, by name; of those for a form of data the first is its default."""
 
 
-def find_objective(
-    objective: str | Objective, known: Mapping[str, type[Objective]] = OBJECTIVES
-) -> Objective:
-    """The objective itself; one given by name has the default options.
+def objectives_of(form: DataForm) -> dict[str, type[Objective]]:
+    """The objectives that are trained on a form of data, by name; the default comes first."""
+    return {name: kind for name, kind in OBJECTIVES.items() if form in kind.data_forms}
+
+
+def find_objective(objective: str | Objective | None, form: DataForm) -> Objective:
+    """The objective itself; one given by name has the default options, None is the default.
 
     Args:
         objective: The objective, or its name.
-        known: Those that there are for the task.
+        form: What it is to be trained on.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: It is none, or one of other data.
     """
     if isinstance(objective, Objective):
+        if form not in objective.data_forms:
+            names = " or ".join(one.name for one in objective.data_forms)
+            raise InputError(
+                f"the objective {objective.name} is trained on {names}, not on {form.name}"
+            )
         return objective
+    known = objectives_of(form)
+    if objective is None:
+        return next(iter(known.values()))()
     if not isinstance(objective, str) or objective not in known:
         raise InputError(f"objective must be one of {', '.join(known)}, not {objective!r}")
     return known[objective]()

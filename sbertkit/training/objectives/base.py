@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sbertkit.settings import check_settings
 from sbertkit.training.config import TrainConfig
@@ -24,22 +24,28 @@ class Objective:
 
     Attributes:
         name: As users write it.
-        data_form: What it is trained on.
+        data_forms: What it may be trained on.
         normalize: Whether it is best trained on vectors of unit length.
         learning_rate: Peak learning rate that suits it.
-        summary: What happened to the sentences in training, for the model card.
+        summary: What happened to the texts in training, for the model card.
+        formula: The loss of an example, for the model card.
+        source: Where the formula is from, for the model card.
+        labels: The classes of its head, if it has one.
         head_example: Python code that uses the head, for the model card; none without a head.
-        task: ``embed`` for encoders of texts, whose vectors it gets; ``rerank`` for models that
-            score pairs: the rows of the table are pairs, and vectors their scores (N, 1).
+
+    Of a form of data whose task is ``rerank``, models that score pairs are trained: the rows of the
+    table are pairs, and vectors their scores (N, 1).
     """
 
     name: ClassVar[str]
-    data_form: ClassVar[DataForm]
+    data_forms: ClassVar[tuple[DataForm, ...]]
     normalize: ClassVar[bool]
     learning_rate: ClassVar[float]
     summary: ClassVar[str]
+    formula: ClassVar[str]
+    source: ClassVar[str]
+    labels: ClassVar[tuple[str, ...]] = ()
     head_example: ClassVar[str] = ""
-    task: ClassVar[Literal["embed", "rerank"]] = "embed"
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -77,7 +83,7 @@ class Objective:
     def collate(
         self, examples: "Examples", rows: Sequence[int], columns: "Int64", texts: "Int64"
     ) -> "dict[str, Tensor]":
-        """What a batch needs beside its vectors.
+        """What a batch needs beside its vectors: by default ``targets``, those of its rows, (B,).
 
         Args:
             examples: All rows.
@@ -85,7 +91,9 @@ class Objective:
             columns: Which vector each row's texts have, (B, columns).
             texts: The number of the text of each vector, (N,).
         """
-        return {}
+        import torch
+
+        return {"targets": torch.from_numpy(examples.targets[rows])}
 
     def make_head(self, dim: int) -> "nn.Module":
         """A new head for vectors of a size; one with weights is trained and saved, too."""

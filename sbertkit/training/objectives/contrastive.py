@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ENTAILMENT, _CONTRADICTION = map(NLI.labels.index, ("entailment", "contradiction"))
-
 _REPEATED = "that repeat earlier ones"
 _SAME_TEXT = "whose premise is their hypothesis"
 _ENTAILED_TOO = "labeled contradiction whose pair is labeled entailment too"
@@ -53,13 +51,15 @@ class Contrastive(Objective):
     temperature: float = setting(0.05, "Cosines are divided by it.", above=0)
 
     name: ClassVar[str] = "contrastive"
-    data_form: ClassVar[DataForm] = NLI
+    data_forms: ClassVar[tuple[DataForm, ...]] = (NLI,)
     normalize: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 5e-5
     summary: ClassVar[str] = (
-        "a sentence was drawn to the one that follows from it and pushed away from the others of "
-        "its batch and from the one that contradicts it"
+        "a text was drawn to the one that belongs to it and pushed away from the others of its "
+        "batch and from hard negatives, such as a text that contradicts it"
     )
+    formula: ClassVar[str] = "-log(exp(cos(a, p) / t) / sum over c in C of exp(cos(a, c) / t))"
+    source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 5"
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """One row per entailment: premise, hypothesis, and a contradiction of the same premise.
@@ -79,9 +79,9 @@ class Contrastive(Objective):
         contradicted: dict[int, dict[int, None]] = defaultdict(dict)
         left_out = Counter[str]()
         for row, label in zip(data.rows, data.label_numbers, strict=True):
-            if label in (_ENTAILMENT, _CONTRADICTION):
+            if label in (data.form.positive, data.form.negative):
                 premise, hypothesis = table.numbers(row[:2])
-                of_label = entailed if label == _ENTAILMENT else contradicted
+                of_label = entailed if label == data.form.positive else contradicted
                 if premise == hypothesis:
                     left_out[_SAME_TEXT] += 1
                 elif hypothesis in of_label[premise]:

@@ -1,6 +1,6 @@
 """Sentence-BERT's classification objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +13,7 @@ from sbertkit.training.objectives.base import Objective
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from sbertkit.training.examples import Examples, Int64, TextTable
+    from sbertkit.training.examples import Examples, TextTable
 
 FEATURES = ("u", "v", "abs_diff", "product")
 
@@ -37,12 +37,15 @@ class Softmax(Objective):
     )
 
     name: ClassVar[str] = "softmax"
-    data_form: ClassVar[DataForm] = NLI
+    data_forms: ClassVar[tuple[DataForm, ...]] = (NLI,)
     normalize: ClassVar[bool] = False
     learning_rate: ClassVar[float] = 2e-5
     summary: ClassVar[str] = (
         "a head on top of the vectors of two sentences learned to name their label"
     )
+    formula: ClassVar[str] = "-log softmax(W [u; v; |u - v|] + b)[y]"
+    source: ClassVar[str] = "Reimers & Gurevych 2019, Sentence-BERT, section 3"
+    labels: ClassVar[tuple[str, ...]] = NLI.labels
     head_example: ClassVar[str] = (
         "from sbertkit import classify_pairs\n\n"
         'pair = ("A man is eating food.", "Somebody has a meal.")\n'
@@ -65,19 +68,11 @@ class Softmax(Objective):
         texts = np.array(sides, dtype=np.int64).T
         return Examples(texts, np.array(data.label_numbers, dtype=np.int64), texts[:, 0])
 
-    def collate(
-        self, examples: "Examples", rows: Sequence[int], columns: "Int64", texts: "Int64"
-    ) -> "dict[str, Tensor]":
-        """The classes, (B,)."""
-        import torch
-
-        return {"targets": torch.from_numpy(examples.targets[rows])}
-
     def make_head(self, dim: int) -> "nn.Linear":
         """The layer with W and b, for vectors of a size."""
         from torch import nn
 
-        return nn.Linear(len(self.features) * dim, len(self.data_form.labels))
+        return nn.Linear(len(self.features) * dim, len(self.labels))
 
     def logits(self, u: "Tensor", v: "Tensor", head: "nn.Module") -> "Tensor":
         """Scores of the classes, (B, classes), for the vectors of both sides, (B, dim) each."""

@@ -7,7 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from sbertkit.formatting import UNDEFINED, percent
-from sbertkit.training.objectives import OBJECTIVES, RANKING_OBJECTIVES
+from sbertkit.training.data_forms import FORMS
+from sbertkit.training.objectives import OBJECTIVES
 from sbertkit.training.report import markdown
 from sbertkit.training.report.markdown import base_name, finite
 
@@ -38,7 +39,7 @@ def model_card(record: Mapping[str, Any]) -> str:
     environment.filters |= {"times_100": _times_100, "interval": _interval}
     hub_name = record.get("base_model")
     hub_name = hub_name if _is_hub_name(hub_name) else None
-    objective = {**OBJECTIVES, **RANKING_OBJECTIVES}.get(str(record.get("objective")))
+    objective = OBJECTIVES.get(str(record.get("objective")))
     before, after = (record.get(side) or {} for side in ("before", "after"))
     cosines = [side.get("label_cosines") or {} for side in (before, after)]
     return environment.get_template(_TEMPLATE).render(
@@ -47,7 +48,7 @@ def model_card(record: Mapping[str, Any]) -> str:
         hub_name=hub_name,
         base=hub_name or base_name(record.get("base")),
         objective=objective,
-        form=None if objective is None else objective.data_form,
+        form=FORMS.get(str(record.get("form"))),
         settings=_settings(record),
         before=before,
         after=after,

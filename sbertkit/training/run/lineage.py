@@ -73,7 +73,8 @@ def record_of(
     encoder, data, dev = task.encoder, task.data, task.dev
     base = encoder.options.model
     return {
-        "task": task.objective.task,
+        "task": data.form.task,
+        "form": data.form.key,
         "base": lineage_name(base),
         "base_model": None if Path(base).exists() else base,
         "pooling": encoder.pooling,

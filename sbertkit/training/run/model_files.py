@@ -36,7 +36,7 @@ def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
     task = setup.task
     loaded = load_torch_model(
-        LoadOptions(str(folder), task=task.objective.task),
+        LoadOptions(str(folder), task=task.data.form.task),
         torch.device("cpu"),
         trust_remote_code=task.config.trust_remote_code,
     )
