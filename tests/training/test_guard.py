@@ -138,7 +138,7 @@ def test_a_reading_of_a_real_encoder_is_that_of_its_vectors(tiny_encoder: Encode
 
 
 def test_rows_without_labels_are_read_as_one_group() -> None:
-    form = DataForm("pairs", 2)
+    form = DataForm("some", "pairs", 2)
     rows = [("a 0", "b 60"), ("c 10", "d 40"), ("e 20", "f 30")]
     found = ProbeSet(TrainingData(form, rows), 2, 1).snapshot(AngleEncoder())  # type: ignore[arg-type]
     assert found is not None
@@ -150,7 +150,7 @@ def test_rows_without_labels_are_read_as_one_group() -> None:
 def test_of_longer_rows_the_first_two_texts_are_read() -> None:
     encoder = AngleEncoder()
     rows = [("a 0", "b 60", "c 90", 1), ("a 0", "d 40", "e 80", 0)]
-    data = TrainingData(DataForm("triplets", 3, ("near", "far")), rows)
+    data = TrainingData(DataForm("some", "triplets", 3, labels=("near", "far")), rows)
     found = ProbeSet(data, 5, 1).snapshot(encoder)  # type: ignore[arg-type]
     assert found is not None
     assert sorted(encoder.texts) == ["a 0", "b 60", "d 40"]
