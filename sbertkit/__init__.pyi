@@ -53,6 +53,10 @@ from .evaluation import (
     read_suite as read_suite,
     run_suite as run_suite,
 )
+from .lexical.matcher import (
+    Match as Match,
+    Matcher as Matcher,
+)
 from .lexical.options import (
     LexicalOptions as LexicalOptions,
 )

@@ -1,10 +1,10 @@
 """The words of a text in a language: which rule is whose."""
 
-from sbertkit.lexical.analysis.chinese import chinese_words
-from sbertkit.lexical.analysis.scripts import is_han, is_unspaced, runs_of
-from sbertkit.lexical.analysis.spaced import spaced_words
-from sbertkit.lexical.analysis.unspaced import bigram_words
-from sbertkit.lexical.analysis.words import Words
+from sbertkit.lexical.analysis.chinese import chinese_places, chinese_words
+from sbertkit.lexical.analysis.scripts import is_han, is_unspaced, run_spans, runs_of
+from sbertkit.lexical.analysis.spaced import spaced_places, spaced_words
+from sbertkit.lexical.analysis.unspaced import bigram_places, bigram_words
+from sbertkit.lexical.analysis.words import Span, Words
 from sbertkit.lexical.languages import LANGUAGES
 from sbertkit.lexical.stop_words import STOP_WORDS
 
@@ -29,6 +29,10 @@ class Analyzer:
         """The runs of a text, in order; see `runs_of`."""
         return runs_of(text)
 
+    def run_spans(self, text: str) -> list[Span]:
+        """Where the runs of a text are."""
+        return run_spans(text)
+
     def is_stop_word(self, run: str) -> bool:
         """Whether a run is one of the most frequent words of the language."""
         return run.casefold() in self._stop_words
@@ -37,6 +41,13 @@ class Analyzer:
         """The words of a run."""
         if not is_unspaced(run):
             return spaced_words(run, self._known.stems_of(run))
-        if is_han(run) and not self._known.bigrams:
-            return chinese_words(run)
-        return bigram_words(run)
+        return chinese_words(run) if self._in_chinese(run) else bigram_words(run)
+
+    def places(self, run: str) -> list[Span]:
+        """The characters of a run at each of the places that its words are counted by."""
+        if not is_unspaced(run):
+            return spaced_places(run)
+        return chinese_places(run) if self._in_chinese(run) else bigram_places(run)
+
+    def _in_chinese(self, run: str) -> bool:
+        return is_han(run) and not self._known.bigrams

@@ -111,12 +111,13 @@ def test_each_run_of_a_mixed_text_has_its_own_rule() -> None:
 
 def test_tokens_of_a_run_are_in_the_order_of_their_places() -> None:
     words = Analyzer("english").words("foo_bar")
-    assert words == ((Token("foo_bar", 0), Token("foo", 0), Token("bar", 1)), 2)
+    assert words == ((Token("foo_bar", 0, width=2), Token("foo", 0), Token("bar", 1)), 2)
     for run in ("中华人民共和国今天成立了", "行く時", "x86-64-v2"):
         words = Analyzer("english").words(run)
         offsets = [token.offset for token in words.tokens]
         assert offsets == sorted(offsets)
         assert max(offsets) == words.width - 1
+        assert max(token.offset + token.width for token in words.tokens) == words.width
 
 
 @given(st.text())

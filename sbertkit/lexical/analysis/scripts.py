@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+from sbertkit.lexical.analysis.words import Span
+
 _EAST = (
     "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u312f\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -38,6 +40,10 @@ def _run() -> re.Pattern[str]:
     return re.compile(rf"[{_EAST}]+|[{_HANGUL}]+|[{_SOUTH}]+|{_SPACED_RUN}")
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    return _ASCII_RUN if text.isascii() else _run()
+
+
 @cache
 def _word() -> re.Pattern[str]:
     return re.compile(f"{_LETTER}+")
@@ -48,12 +54,22 @@ def runs_of(text: str) -> list[str]:
 
     A run of a spaced script is a word, or several that are connected as in ``foo_bar`` or ``3.11``.
     """
-    return (_ASCII_RUN if text.isascii() else _run()).findall(text)
+    return _pattern(text).findall(text)
+
+
+def run_spans(text: str) -> list[Span]:
+    """Where the runs of a text are."""
+    return [Span(*found.span()) for found in _pattern(text).finditer(text)]
 
 
 def words_of(run: str) -> list[str]:
     """The words that a run of a spaced script connects."""
     return _word().findall(run)
+
+
+def word_spans(run: str) -> list[Span]:
+    """Where those words are."""
+    return [Span(*found.span()) for found in _word().finditer(run)]
 
 
 def is_unspaced(run: str) -> bool:

@@ -5,8 +5,9 @@ import unicodedata
 
 import Stemmer
 
-from sbertkit.lexical.analysis.scripts import words_of
-from sbertkit.lexical.analysis.words import MAX_TERM, Token, Words
+from sbertkit.lexical.analysis.origins import lower_case, origins_of
+from sbertkit.lexical.analysis.scripts import word_spans, words_of
+from sbertkit.lexical.analysis.words import MAX_TERM, Span, Token, Words
 
 _CODE = re.compile("[0-9_+#@&]")
 """What makes connected words a name that is found whole; ``well-known`` is found by its words."""
@@ -27,18 +28,27 @@ def spaced_words(run: str, language: str | None) -> Words:
         run: A word, or several that are connected.
         language: Snowball's name of the language; ``None`` for no stems.
     """
-    lower = run.lower() if run.isascii() else unicodedata.normalize("NFKC", run).casefold()
+    lower = lower_case(run)
     if lower.isalnum() and lower.isascii():  # most words, in a tenth of the time
         return Words((Token(_stem(lower[:MAX_TERM], language), 0),), 1)
     parts = words_of(lower)
     tokens = []
     if (len(parts) > 1 or parts[0] != lower) and _CODE.search(lower):
-        tokens.append(Token(folded(lower)[:MAX_TERM], 0))
+        tokens.append(Token(folded(lower)[:MAX_TERM], 0, width=len(parts)))
     for offset, part in enumerate(parts):
         first, *others = _forms(part, language)
         tokens.append(Token(first, offset))
         tokens += [Token(other, offset, sure=False) for other in others]
     return Words(tuple(tokens), len(parts))
+
+
+def spaced_places(run: str) -> list[Span]:
+    """The characters of a run at each place."""
+    origins = origins_of(run, lower_case)
+    return [
+        Span(origins[start].start, origins[end - 1].end)
+        for start, end in word_spans(lower_case(run))
+    ]
 
 
 def folded(word: str) -> str:

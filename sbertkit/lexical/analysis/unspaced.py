@@ -4,7 +4,8 @@ import re
 import unicodedata
 from functools import cache
 
-from sbertkit.lexical.analysis.words import Token, Words
+from sbertkit.lexical.analysis.origins import compatible, origins_of
+from sbertkit.lexical.analysis.words import Span, Token, Words
 
 _BLOCKS = (
     *(range(0x0E00, 0x1100), range(0x1780, 0x17E0), range(0x1A20, 0x1A60), range(0xAA60, 0xAAE0)),
@@ -15,7 +16,7 @@ _BLOCKS = (
 
 def characters_of(run: str) -> list[str]:
     """The characters of a run, each with its combining marks, in compatibility form."""
-    return _cluster().findall(unicodedata.normalize("NFKC", run))
+    return _cluster().findall(compatible(run))
 
 
 def bigram_words(run: str) -> Words:
@@ -25,8 +26,17 @@ def bigram_words(run: str) -> Words:
     for offset, character in enumerate(characters):
         tokens.append(Token(character, offset))
         if offset + 1 < len(characters):
-            tokens.append(Token(character + characters[offset + 1], offset))
+            tokens.append(Token(character + characters[offset + 1], offset, width=2))
     return Words(tuple(tokens), len(characters))
+
+
+def bigram_places(run: str) -> list[Span]:
+    """The characters of a run at each place."""
+    origins, end, places = origins_of(run, compatible), 0, []
+    for character in characters_of(run):
+        start, end = end, end + len(character)
+        places.append(Span(origins[start].start, origins[end - 1].end))
+    return places
 
 
 @cache
