@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from sbertkit.errors import BadFilter, SbertkitError, StorageError
 from sbertkit.progress import say
@@ -15,10 +15,24 @@ from sbertkit.terminal import error_stream, make_console, visible_json, visible_
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 _SHOWN_CHARS = 300
+_MARK = "bold underline"
 _UNLIMITED = 1_000_000
 """Width of a table that no terminal shows, in characters: whoever reads it wants whole values."""
+
+
+class Marked(NamedTuple):
+    """A text for a table, of which a terminal shows some characters in bold and underlined.
+
+    Attributes:
+        text: The text.
+        spans: Where they begin and end, in order.
+    """
+
+    text: str
+    spans: Sequence[tuple[int, int]]
 
 
 def shortened(text: str) -> str:
@@ -76,7 +90,7 @@ def print_table(
 
     Args:
         columns: Their names.
-        rows: The cells of each row.
+        rows: The cells of each row; those that are `Marked` have marks on a terminal.
         title: A line before it.
         width: In characters; ``None`` for the terminal's.
     """
@@ -93,7 +107,7 @@ def print_table(
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(Text(visible_text(str(cell))) for cell in row))
+        table.add_row(*map(_rich_cell, row))
     # The title is a line of its own, since a table would break it at its own width.
     _print_rich(*([Text(visible_text(title), style="italic")] if title else ()), table, width=width)
 
@@ -152,6 +166,19 @@ def table_width(width: int | None) -> int | None:
     if width is None and sys.stdout is not None and sys.stdout.isatty():
         return make_console(sys.stdout).width
     return width
+
+
+def _rich_cell(cell: object) -> "Text":
+    from rich.text import Text
+
+    if not isinstance(cell, Marked):
+        return Text(visible_text(str(cell)))
+    text, end = Text(), 0
+    for span in cell.spans:
+        text.append(visible_text(cell.text[end : span[0]]))
+        text.append(visible_text(cell.text[slice(*span)]), style=_MARK)
+        end = span[1]
+    return text.append(visible_text(cell.text[end:]))
 
 
 def _print_rich(*parts: "RenderableType", width: int | None = None) -> None:

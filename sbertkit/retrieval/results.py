@@ -52,11 +52,14 @@ class Hit(_Found):
         plan: How it was searched for, if the search was asked to explain; else ``None``.
         stages: What each stage of such a search found: ``dense`` or ``lexical``, ``rerank``; else
             empty.
+        matched: The words of the query that the text has, as they stand there, of such a search of
+            an index with words; else empty. `SearchIndex.matcher` says where they are.
     """
 
     passage: Passage
     plan: str | None
     stages: Mapping[str, Stage]
+    matched: tuple[str, ...]
 
     def __new__(
         cls,
@@ -71,6 +74,7 @@ class Hit(_Found):
         hit.passage = passage or Passage(text, 0, len(text))
         hit.plan = None
         hit.stages = {}
+        hit.matched = ()
         return hit
 
     @classmethod

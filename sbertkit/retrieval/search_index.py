@@ -16,6 +16,7 @@ from sbertkit.data import Document, ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG
 from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.lexical.matcher import Matcher
 from sbertkit.lock import waiting
 from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.retrieval.build import BuildOptions, IndexBuild
@@ -30,6 +31,7 @@ from sbertkit.retrieval.inspection import describe, index_fields, index_info, ve
 from sbertkit.retrieval.lexical_hits import LexicalLeg
 from sbertkit.retrieval.lexical_index import Lexical
 from sbertkit.retrieval.manifest import Manifest, read_manifest
+from sbertkit.retrieval.matched import matcher_of, note_matched
 from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, MODES
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import (
@@ -254,8 +256,9 @@ class SearchIndex:
                 passage, else the text, as far as its limit goes.
             rerank_depth: How many candidates it orders; `k` where that is more.
             fusion: How the scores of vectors and words become one, of mode ``hybrid``.
-            explain: Say in `Hit.plan` of each hit how it was searched for, and in `Hit.stages` its
-                score and rank before the re-ranker and after.
+            explain: Say in `Hit.plan` of each hit how it was searched for, in `Hit.stages` its
+                score and rank before the re-ranker and after, and in `Hit.matched` which words of
+                the query it has.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction;
@@ -310,11 +313,28 @@ class SearchIndex:
         reranking = None
         if rerank is not None:
             reranking = Reranking(self._reranker.of(rerank), rerank_depth)
+        if isinstance(queries, Iterator):
+            queries = list(queries)
         with self._current.used() as view:
             search = partial(self._found, view.matching(filter), fusion)
             if reranking is not None:
-                return reranking.search(search, queries, wanted)
-            return search(queries, wanted)
+                found = reranking.search(search, queries, wanted)
+            else:
+                found = search(queries, wanted)
+            if explain:
+                note_matched(found, queries, view.manifest.lexical)
+            return found
+
+    def matcher(self, query: str) -> Matcher:
+        """Finds the words of a query in texts, as the index makes words; none if it has no words.
+
+        Raises:
+            InputTypeError: The query is no text.
+        """
+        if not isinstance(query, str):
+            raise InputTypeError(f"query must be a text, found {type(query).__name__}")
+        with self._current.used() as view:
+            return matcher_of(view.manifest.lexical, query)
 
     def _found(
         self, view: View, fusion: Fusion, queries: Sequence[Query] | Vectors, wanted: Wanted

@@ -16,7 +16,6 @@ import pytest
 from command_line import Run
 
 from sbertkit import Encoder, SearchIndex
-from sbertkit.cli.search.hits import snippet
 
 ROWS = [
     {"id": "t1", "title": "Night train", "text": "leaves for the coast", "year": 1999},
@@ -161,18 +160,6 @@ def test_fields_that_fit_are_shown_but_for_a_title_that_begins_the_text(
     )
 
 
-def test_a_snippet_is_the_part_with_the_words_of_the_query() -> None:
-    text = "nothing here " * 100 + "the red sail of a boat " + "nor there " * 100
-    part = snippet(text, "A BOAT with a red Sail")
-    assert "the red sail of a boat" in part
-    assert part.startswith("...")
-    assert part.endswith("...")
-    assert len(part) <= 300
-    assert snippet(text, "unknown").startswith("nothing here nothing")
-    assert snippet("short", "boat") == "short"
-    assert len(snippet("股市大跌" * 1000, "大跌")) <= 300
-
-
 # --- the prompt
 
 
@@ -272,3 +259,79 @@ def test_a_prompt_ends_at_once(
     else:
         terminal.process.send_signal(sent)
     assert terminal.status() == status
+
+
+# --- the words that matched
+
+BOLD, PLAIN = "\x1b[1;4m", "\x1b[0m"
+
+
+def typed_at(index: Path, home: Path, query: str, environment: Mapping[str, str]) -> str:
+    """What a terminal shows for a query."""
+    opened = Terminal(
+        home, "search", index, "-k", 3, environment={"TERM": "xterm-256color", **environment}
+    )
+    opened.wait_for("query> ")
+    opened.type(f"{query}\n")
+    opened.wait_for("rank")
+    shown = opened.wait_for("query> ")
+    opened.type(":quit\n")
+    assert opened.status() == 0
+    return shown
+
+
+def test_a_terminal_shows_the_words_that_matched(
+    index: Path, tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    shown = typed_at(index, tmp_path, "red boats", {})
+    for marked in (f"{BOLD}Boat{PLAIN}", f"a {BOLD}boat{PLAIN} with a {BOLD}red{PLAIN} sail"):
+        assert marked in shown
+    assert "Night train" in shown
+    assert BOLD not in typed_at(index, tmp_path, "red boats", {"TERM": "dumb"})
+    without_color = typed_at(index, tmp_path, "red boats", {"NO_COLOR": "1"})
+    assert f"{BOLD}red{PLAIN}" in without_color  # neither of both is a color
+    assert "\x1b[3" not in without_color.replace("\x1b[3m", "")
+    SearchIndex.build(ROWS, tiny_encoder, index, lexical=False).close()
+    assert BOLD not in typed_at(index, tmp_path, "red boats", {})
+
+
+def test_nothing_is_marked_where_no_terminal_reads(run: Run, index: Path) -> None:
+    ran = run("search", index, "red boats", "--mode", "lexical")
+    assert "a boat with a red sail" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_control_codes_beside_marked_words_are_escaped(
+    tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    rows = [{"id": "\x1b[2J", "text": "a \x1b[31m red\x1b[0m\r\nboat \u202e\x07red"}]
+    SearchIndex.build(rows, tiny_encoder, tmp_path / "index", with_encoder=None).close()
+    shown = typed_at(tmp_path / "index", tmp_path, "red boats", {})
+    expected = rf"a \x1b[31m {BOLD}red{PLAIN}\x1b[0m {BOLD}boat{PLAIN} \u202e\x07{BOLD}red{PLAIN}"
+    assert expected in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_a_long_text_is_shown_around_the_words_of_the_query(
+    run: Run, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    filler = "股市大跌，nothing here " * 100
+    rows = [{"id": "a", "text": f"{filler}the red sails of 中国银行 boats {filler}"}]
+    SearchIndex.build(rows, tiny_encoder, tmp_path / "index", long="truncate").close()
+    for query in ("red boat", "银行", '"red sails"'):
+        out = run("search", tmp_path / "index", query, "--mode", "lexical").out
+        assert "the red sails of 中国银行 boats" in out
+        assert "│ ..." in out
+        assert "... │" in out
+    assert "│ 股市大跌，nothing" in run("search", tmp_path / "index", "absent").out
+
+
+def test_explained_hits_name_the_words_that_matched(run: Run, index: Path) -> None:
+    arguments = ("search", index, "red boats", "-k", 2, "--explain")
+    for mode in ("dense", "lexical", "hybrid"):
+        ran = run(*arguments, "--mode", mode, "--format", "jsonl")
+        hits = {hit["id"]: hit for hit in map(json.loads, ran.out.splitlines())}
+        assert hits["t2"]["matched"] == ["Boat", "red"]
+        assert all(hit["matched"] == [] for name, hit in hits.items() if name != "t2")
+        assert "Boat, red" in run(*arguments, "--mode", mode).out
+    assert "matched" not in run("search", index, "red boats", "--format", "jsonl").out

@@ -102,6 +102,9 @@ def test_a_hit_says_how_it_was_found(index: SearchIndex) -> None:
     (hit,) = index.search("drive drove", mode="lexical", explain=True)
     assert hit.plan == "BM25 (k1 1.2, b 0.75) of 2 words among 6 documents"
     assert hit.stages == {"lexical": (hit.score, 1)}
+    assert hit.matched == ("drove",)
+    assert pickle.loads(pickle.dumps(hit)).matched == hit.matched  # our own
+    assert index.search("drove", mode="lexical")[0].matched == ()
     assert index.search("drove", mode="lexical")[0].plan is None
 
 

@@ -95,6 +95,7 @@ def test_explained_hits_have_score_and_rank_of_each_stage(
     for rank, hit in enumerate(found, 1):
         assert hit.stages == {"dense": dense[hit.id], "rerank": (hit.score, rank)}
         assert hit.plan == first[0].plan
+        assert hit.matched == index.matcher(QUERY).words(hit.text)
         assert pickle.loads(pickle.dumps(hit)).stages == hit.stages  # our own
     assert all(hit.stages == {} for hit in index.search(QUERY, 5, rerank=reranker))
 

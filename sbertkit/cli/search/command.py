@@ -61,7 +61,8 @@ from sbertkit.retrieval.modes import HIT_CHOICES
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say on standard error how the index is searched; show score and rank of each stage.",
+    help="Say on standard error how the index is searched; show score and rank of each stage, "
+    "and the words that matched.",
 )
 @device_option
 @trust_option
@@ -129,6 +130,6 @@ def search(
             return
         texts_asked = [query.text for query in asked]
         found = opened.search_batch(texts_asked, k, filter=condition, explain=explain, **settings)
-    if explain:
-        say(next((hit.plan or "" for hits in found for hit in hits), "nothing was found"))
-    PRINTERS[output_format](asked, found, shown)
+        if explain:
+            say(next((hit.plan or "" for hits in found for hit in hits), "nothing was found"))
+        PRINTERS[output_format](asked, found, shown._replace(matcher=opened.matcher))

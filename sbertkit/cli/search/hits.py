@@ -1,17 +1,24 @@
 """What a search prints: a table for people, JSON Lines and trec_eval's runs for programs."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbertkit.arguments import did_you_mean
-from sbertkit.cli.output import print_json, print_line, print_table, table_width
+from sbertkit.cli.output import (
+    Marked,
+    print_json,
+    print_line,
+    print_table,
+    shortened,
+    table_width,
+)
 from sbertkit.errors import InputError
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
     from sbertkit.cli.search.queries import Query
+    from sbertkit.lexical.matcher import Matcher
     from sbertkit.retrieval import Hit
 
 Found = Sequence["Hit"]
@@ -19,10 +26,10 @@ Found = Sequence["Hit"]
 _RUN_NAME = "sbertkit"
 _SNIPPET = 300
 """Characters of a text in a table."""
+_CUT = "..."
 _TEXT_WIDTH = 40
 _FIELD_WIDTH = 24
 """Columns of the terminal that the text has at least, and a field at most."""
-_WORD = re.compile(r"\w+")
 
 
 class Shown(NamedTuple):
@@ -32,15 +39,18 @@ class Shown(NamedTuple):
         fields: Names of metadata; ``None`` shows in a table those that fit, else all.
         width: Of a table, in characters; ``None`` for the terminal's.
         first: Rank of the first hit.
+        matcher: Gives of a query what finds its words, which are marked in a table; `None` marks
+            nothing.
     """
 
     fields: tuple[str, ...] | None = None
     width: int | None = None
     first: int = 1
+    matcher: "Callable[[str], Matcher] | None" = None
 
 
 def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
-    """Prints a table per query, with a snippet of each text.
+    """Prints a table per query, with a snippet of each text; explained hits have their words, too.
 
     Raises:
         InputError: No hit has a field that is to be shown.
@@ -49,6 +59,8 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
     for query, found in zip(queries, hits, strict=True):
         fields = _fitting_fields(found, shown) if shown.fields is None else shown.fields
         stages = _stages(found)
+        explained = any(hit.stages for hit in found)
+        matcher = None if shown.matcher is None else shown.matcher(query.text)
         rows = (
             (
                 rank,
@@ -56,18 +68,20 @@ def print_tables(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown
                 *(_stage_cell(hit, stage) for stage in stages),
                 hit.id,
                 *(_cell(hit.metadata.get(field)) for field in fields),
-                snippet(hit.passage.text, query.text),
+                *([shortened(", ".join(hit.matched))] if explained else ()),
+                snippet(hit.passage.text, matcher),
             )
             for rank, hit in enumerate(found, shown.first)
         )
-        columns = ("rank>", "score>", *(f"{one}>" for one in stages), "id", *fields, "text")
+        words = ("matched",) if explained else ()
+        columns = ("rank>", "score>", *(f"{one}>" for one in stages), "id", *fields, *words, "text")
         print_table(columns, rows, title=query.text, width=shown.width)
 
 
 def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) -> None:
     """Prints an object per hit; of a divided document it has the passage, with its start and end.
 
-    An explained hit has the score and rank of each stage.
+    An explained hit has the score and rank of each stage, and the words of the query in its text.
 
     Raises:
         InputError: No hit has a field that is to be shown.
@@ -84,6 +98,7 @@ def print_jsonl(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown)
                 }
             if hit.stages:
                 fields["stages"] = {name: one._asdict() for name, one in hit.stages.items()}
+                fields["matched"] = hit.matched
             print_json({"query": query.text, "query_id": query.id, "rank": rank, **fields})
 
 
@@ -108,22 +123,21 @@ def print_trec(queries: Sequence["Query"], hits: Sequence[Found], shown: Shown) 
 PRINTERS = {"table": print_tables, "jsonl": print_jsonl, "trec": print_trec}
 
 
-def snippet(text: str, query: str) -> str:
-    """The part of a long text with the most words of the query; its beginning if there is none."""
-    if len(text) <= _SNIPPET:
-        return text
-    wanted = {word.casefold() for word in _WORD.findall(query)}
-    places = [found.start() for found in _WORD.finditer(text) if found[0].casefold() in wanted]
-    start, best = 0, 0
-    for number, place in enumerate(places):
-        within = sum(1 for other in places[number:] if other < place + _SNIPPET // 2)
-        if within > best:
-            start, best = max(0, place - _SNIPPET // 4), within
-    if start:
-        start = text.find(" ", start) + 1 or start  # at a word, where there are words
-    end = start + _SNIPPET - 6
-    before, after = ("..." if start else ""), ("..." if end < len(text) else "")
-    return f"{before}{text[start:end]}{after}"
+def snippet(text: str, matcher: "Matcher | None") -> Marked:
+    """A text, or of a long one what is around the words of a query, with these words marked."""
+    from sbertkit.lexical.snippet import best_window
+
+    matches = [] if matcher is None else matcher.find(text)
+    size = _SNIPPET if len(text) <= _SNIPPET else _SNIPPET - 2 * len(_CUT)
+    start, end = best_window(text, matches, size)
+    before, after = (_CUT if start else ""), (_CUT if end < len(text) else "")
+    moved = len(before) - start
+    spans = [
+        (max(start, match.start) + moved, min(end, match.end) + moved)
+        for match in matches
+        if match.start < end and start < match.end
+    ]
+    return Marked(f"{before}{text[start:end]}{after}", spans)
 
 
 def _stages(found: Found) -> tuple[str, ...]:
@@ -138,7 +152,7 @@ def _stage_cell(hit: "Hit", name: str) -> str:
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else snippet(str(value), "")
+    return "" if value is None else shortened(str(value))
 
 
 def _check_fields(hits: Sequence[Found], shown: Shown) -> None:

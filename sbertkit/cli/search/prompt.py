@@ -44,7 +44,7 @@ class Prompt:
         self._index = index
         self._k = k
         self._settings = dict(settings)
-        self._shown = shown
+        self._shown = shown._replace(matcher=index.matcher)
         self._condition = condition
         self._last: Query | None = None
         self._seen = 0
