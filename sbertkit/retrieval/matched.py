@@ -13,7 +13,7 @@ from sbertkit.retrieval.results import Hit
 def matcher_of(lexical: LexicalEntry | None, query: str) -> Matcher:
     """Finds the words of a query as an index makes them; without a lexical index, none."""
     if lexical is None:
-    XX
+        return Matcher(LexicalQuery("", {}), Analyzer(NONE))
     analyzer = Analyzer(lexical.language)
     return Matcher(parse_query(query, analyzer), analyzer)
 
