@@ -1,9 +1,9 @@
 """The file of a segment's words: for each term the documents that have it, how often and where.
 
 After a header of whole numbers come arrays, each at a multiple of eight bytes: the lengths of the
-documents; the terms in order, their ends, and the number of each; by these numbers where postings
-and places of a term end; the postings' documents and frequencies; the places. A term's postings
-ascend by document, and the places of a posting by place.
+documents; the terms in order of their UTF-8, and where each ends; where postings and places of each
+term end; the postings' documents and frequencies; the places. A term's postings ascend by document,
+and the places of a posting by place.
 """
 
 import mmap
@@ -61,10 +61,9 @@ class Sizes(NamedTuple):
         return {
             "lengths": ("<u4", self.documents),
             "term_bytes": ("<u1", self.term_bytes),
-            "term_ends": ("<u8", self.terms),
-            "term_numbers": ("<u4", self.terms),
-            "posting_ends": ("<u8", self.terms),
-            "place_ends": ("<u8", self.terms),
+            "term_ends": ("<i8", self.terms),
+            "posting_ends": ("<i8", self.terms),
+            "place_ends": ("<i8", self.terms),
             "rows": ("<u4", self.postings),
             "frequencies": (f"<u{self.frequency_bytes}", self.postings),
             "places": (f"<u{self.place_bytes}", self.places),
@@ -158,11 +157,11 @@ class PostingsFile:
         Raises:
             DamagedIndex: The file cannot be one that sbertkit has written.
         """
-        number = self._number(term.encode("utf-8", "replace"))
-        if number is None:
+        place = self._place(term.encode("utf-8", "replace"))
+        if place is None:
             return None
-        first, last = _span(self._arrays["posting_ends"], number)
-        start, _ = _span(self._arrays["place_ends"], number)
+        first, last = _span(self._arrays["posting_ends"], place)
+        start, _ = _span(self._arrays["place_ends"], place)
         rows = self._arrays["rows"][first:last]
         if not len(rows):
             raise self._damaged()
@@ -193,8 +192,8 @@ class PostingsFile:
         for place in range(len(self._term_ends)):
             yield self._term(place).decode("utf-8", "replace")
 
-    def _number(self, term: bytes) -> int | None:
-        """The number of a term, if it is known."""
+    def _place(self, term: bytes) -> int | None:
+        """The place of a term in the order of all, if it is known."""
         low, high = 0, len(self._term_ends)
         while low < high:
             middle = (low + high) // 2
@@ -204,10 +203,7 @@ class PostingsFile:
                 high = middle
         if low == len(self._term_ends) or self._term(low) != term:
             return None
-        number = int(self._arrays["term_numbers"][low])
-        if number >= len(self._arrays["posting_ends"]):
-            raise self._damaged()
-        return number
+        return low
 
     def _term(self, place: int) -> bytes:
         ends = self._term_ends
@@ -217,6 +213,6 @@ class PostingsFile:
         return DamagedIndex(f"{self.path}: its arrays do not fit together")
 
 
-def _span(ends: Array, number: int) -> tuple[int, int]:
-    """Where the part of a number begins and ends."""
-    return (int(ends[number - 1]) if number else 0), int(ends[number])
+def _span(ends: Array, place: int) -> tuple[int, int]:
+    """Where the part at a place begins and ends."""
+    return (int(ends[place - 1]) if place else 0), int(ends[place])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError
-from sbertkit.lexical import postings_writer
+from sbertkit.lexical import chunks, postings_writer
 from sbertkit.lexical.analyzer import Analyzer
 from sbertkit.lexical.bm25 import Bm25
 from sbertkit.lexical.postings_file import PostingsFile
@@ -233,9 +233,9 @@ def test_a_file_written_in_chunks_and_blocks_is_the_same(
     texts = [*random_corpus(3, sizes=(200,)).texts, "", "日本語と中文 mixed", "?"]
     write_postings(tmp_path / "whole", texts, PLAIN)
     whole = PostingsFile(tmp_path / "whole", len(texts))
-    monkeypatch.setattr(postings_writer, "_CHUNK_CHARACTERS", 100)
+    monkeypatch.setattr(chunks, "_CHUNK_CHARACTERS", 100)
     monkeypatch.setattr(postings_writer, "_BLOCK_PLACES", 50)
-    monkeypatch.setattr(postings_writer, "_MAX_KNOWN_TOKENS", 10)
+    monkeypatch.setattr(chunks, "_MAX_KNOWN_TOKENS", 10)
     write_postings(tmp_path / "parts", texts, PLAIN)
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
     assert whole.lengths.tolist() == [len(words(text)) for text in texts]
