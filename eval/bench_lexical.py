@@ -121,7 +121,7 @@ def speed(path: Path, runs: int) -> Figures:
 
 
 def cold(path: Path, vectors: Path, runs: int) -> Figures:
-    """Seconds of the first search from the shell, process start included; of a bare Python, too."""
+    """Seconds of the first search from the shell by mode; of a bare Python, too."""
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         encoder = Encoder.load(BUNDLED_NAME, device="cpu")
@@ -130,9 +130,10 @@ def cold(path: Path, vectors: Path, runs: int) -> Figures:
             path, encoder, index, kind="flat", long="truncate", options=options
         ).close()
         size = sum(file.stat().st_size for file in index.rglob("words.bin"))
-        query = ["search", index, "a red car on the road", "--mode", "lexical"]
+        search = [sys.executable, "-m", "sbertkit", "search", index, "a red car on the road"]
         commands: dict[str, list[Any]] = {
-            "search": [sys.executable, "-m", "sbertkit", *query],
+            "lexical": [*search, "--mode", "lexical"],
+            "hybrid": [*search, "--mode", "hybrid"],
             "python": [sys.executable, "-c", "import numpy"],
         }
 

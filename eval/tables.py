@@ -434,8 +434,9 @@ def bench_lexical_table(entries: Figures) -> str:
     if "cold" in entries:
         cold = entries["cold"]
         parts.append(
-            f"The first search from the shell takes {number(cold['search'])} s, of which Python "
-            f"with numpy has {number(cold['python'])}."
+            f"The first search from the shell takes {number(cold['lexical'])} s by words and "
+            f"{number(cold['hybrid'])} s in mode hybrid, of which Python with numpy has "
+            f"{number(cold['python'])}."
         )
     if "changes" in entries:
         changes = entries["changes"]
