@@ -87,7 +87,8 @@ class Fts5:
         )
         rows = enumerate(self._lines)
         self._database.executemany("INSERT INTO lines (rowid, text) VALUES (?, ?)", rows)
-        self._database.executescript("INSERT INTO lines (lines) VALUES ('optimize'); COMMIT")
+        self._database.execute("INSERT INTO lines (lines) VALUES ('optimize')")
+        self._database.execute("COMMIT")
         return self._path.stat().st_size
 
     def search(self, query: str) -> list[int]:
