@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from sbertkit.arrays import Vectors
 from sbertkit.data import read_corpus
 from sbertkit.data.retrieval import Collection, Run
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.evaluation.answers import Answers, document_text
 from sbertkit.evaluation.text_counts import TextCounts
+from sbertkit.reranking.grouped import grouped_scores
+from sbertkit.reranking.reranker import Pair
 from sbertkit.retrieval import SearchIndex
 from sbertkit.retrieval.rerank import Reranking
 
@@ -32,25 +32,20 @@ def rerank_answers(
     """
     heads: deque[tuple[str, list[str]]] = deque()
 
-    def pairs() -> Iterator[tuple[str, str]]:
+    def groups() -> Iterator[list[Pair]]:
         for query, found in answers.run.items():
             if query not in collection.queries:  # of a run, not judged
                 continue
             texts = {one: text_of(query, one) for one in ranked(found)[: reranking.depth]}
             known = {one: text for one, text in texts.items() if text is not None}
             heads.append((query, list(known)))
-            for text in known.values():
-                yield collection.queries[query], text
+            yield [(collection.queries[query], text) for text in known.values()]
 
     scored: dict[str, Mapping[str, float]] = {}
     encoding = reranking.reranker.start_run()
-    scores = np.empty(0, np.float32)
-    for chunk in encoding.vectors(pairs()):
-        scores = np.concatenate([scores, chunk[:, 0]])
-        while heads and len(heads[0][1]) <= len(scores):
-            query, head = heads.popleft()
-            scored[query] = _scores(answers.run[query], head, scores[: len(head)])
-            scores = scores[len(head) :]
+    for scores in grouped_scores(groups(), encoding):
+        query, head = heads.popleft()
+        scored[query] = _scores(answers.run[query], head, scores)
     run = {query: scored.get(query, found) for query, found in answers.run.items()}
     return replace(answers, run=run, reranked=TextCounts.of(encoding.report()))
 

@@ -87,10 +87,12 @@ class Matcher:
         return tuple(token for token in words.tokens if token.term in self._wanted), words.width
 
     def _runs(self, text: str) -> Iterator[_Run]:
+        """The runs of a text that have tokens which are looked for."""
         first = 0
         for start, end in self._analyzer.run_spans(text):
             tokens, width = self._tokens(text[start:end])
-            yield _Run(text[start:end], start, first, tokens)
+            if tokens:
+                yield _Run(text[start:end], start, first, tokens)
             first += width
 
     def _in_phrases(self, runs: Sequence[_Run]) -> set[tuple[int, str]]:

@@ -4,20 +4,18 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sbertkit.arguments import path_text, whole_number
 from sbertkit.arrays import Vectors
 from sbertkit.errors import InputTypeError
-from sbertkit.reranking import RERANK_DEPTH, Reranker
+from sbertkit.reranking import RERANK_DEPTH
+from sbertkit.reranking.grouped import grouped_scores
+from sbertkit.reranking.reranker import Pair, PairRun, Reranker
 from sbertkit.retrieval.query_encoder import query_texts
 from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
-
-if TYPE_CHECKING:
-    from sbertkit.reranking.reranker import PairRun
 
 _QUERIES_PER_CHUNK = 64
 """Whose candidates are searched for at once."""
@@ -103,7 +101,7 @@ def note_stage(found: Iterable[Sequence[Hit]], name: str) -> None:
             hit.stages = {**hit.stages, name: Stage(hit.score, rank)}
 
 
-def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: "PairRun") -> Iterator[list[Hit]]:
+def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: PairRun) -> Iterator[list[Hit]]:
     """The candidates of each query by their score by a re-ranker; equal ones in the order given.
 
     It reads the passage of each hit: of a long document that was divided the best one, else the
@@ -115,21 +113,13 @@ def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: "PairRun") -> 
     """
     waiting: deque[list[Hit]] = deque()
 
-    def pairs() -> Iterator[tuple[str, str]]:
+    def groups() -> Iterator[list[Pair]]:
         for query, hits in candidates:
             waiting.append(hits)
-            for hit in hits:
-                yield query, hit.passage.text
+            yield [(query, hit.passage.text) for hit in hits]
 
-    scores = np.empty(0, np.float32)
-    for chunk in run.vectors(pairs()):
-        scores = np.concatenate([scores, chunk[:, 0]])
-        while waiting and len(waiting[0]) <= len(scores):
-            hits = waiting.popleft()
-            yield _ordered(hits, scores[: len(hits)])
-            scores = scores[len(hits) :]
-    for hits in waiting:  # of queries for which nothing was found
-        yield hits
+    for scores in grouped_scores(groups(), run):
+        yield _ordered(waiting.popleft(), scores)
 
 
 def _ordered(hits: Sequence[Hit], scores: Vectors) -> list[Hit]:

@@ -1,6 +1,7 @@
 """The re-ranker against sentence-transformers' CrossEncoder, and what it refuses."""
 
 import logging
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from sentence_transformers import CrossEncoder
 from tiny_rerankers import DOCUMENTS, PAIRS, QUERIES, cross_encoder
 
 from sbertkit import Encoder, InputError, InputTypeError, Reranker
+from sbertkit.encoder.backends.onnx import OnnxBackend
+from sbertkit.encoder.backends.openvino import OpenvinoBackend
+from sbertkit.reranking.grouped import grouped_scores
 from sbertkit.sealed import seal
 
 KINDS = ("bert", "distilbert", "roberta", "mpnet", "albert", "xlnet", "modernbert")
@@ -292,6 +296,27 @@ def test_an_export_in_the_cache_serves_the_next_load(
     again = Reranker.load(folder)
     np.testing.assert_allclose(again.score(PAIRS), expected, atol=1e-5)
     assert again.fingerprint == reranker.fingerprint
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO is not installed")
+def test_pairs_are_scored_by_the_fastest_library_that_is_installed(
+    tmp_path: Path, folder: Path
+) -> None:
+    Reranker.load(folder).export(tmp_path / "exported")
+    exported = Reranker.load(tmp_path / "exported")
+    assert type(exported._runtime.backend(1)) is OpenvinoBackend
+    by_onnx = Reranker.load(tmp_path / "exported", backend="onnx")
+    assert type(by_onnx._runtime.backend(1)) is OnnxBackend
+    np.testing.assert_allclose(exported.score(PAIRS), by_onnx.score(PAIRS), atol=1e-5)
+
+
+def test_scores_of_groups_of_pairs_come_in_order_whatever_their_sizes(reranker: Reranker) -> None:
+    groups = [[], PAIRS[:1], [], [], PAIRS, PAIRS[1:3] * 40, [], []]
+    found = list(grouped_scores(iter(groups), reranker.start_run()))
+    assert [len(scores) for scores in found] == [len(group) for group in groups]
+    for group, scores in zip(groups, found, strict=True):
+        np.testing.assert_allclose(scores, reranker.score(group, activated=False), atol=1e-5)
+    assert list(grouped_scores([], reranker.start_run())) == []
 
 
 def test_an_export_of_an_encoder_is_no_reranker(tmp_path: Path) -> None:
