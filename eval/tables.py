@@ -141,17 +141,51 @@ def bench_reranker_table(entries: Figures) -> str:
 
 
 def train_reranker_table(entries: Figures) -> str:
-    """Dense search on SciFact, and what a re-ranker trained on its train split makes of it."""
-    first = next(iter(entries.values()))
-    names = list(first["measures"])
-    rows = [
-        (name, *(percent(one["measures"][measure]) for measure in names), f"{one['seconds']:.0f}")
-        for name, one in entries.items()
-    ]
+    """What a small re-ranker was trained on."""
+    (figures,) = entries.values()
+    titles = {"nli": "SNLI: entailed or neutral", "scifact": "SciFact, with mined negatives"}
+    rows = []
+    for name, title in titles.items():
+        if name in figures:
+            run, settings = figures[name], figures[name]["settings"]
+            length = f"{settings['max_steps']} steps"
+            if settings["max_steps"] is None:
+                length = f"{settings['epochs']:g} epochs"
+            shares = (f"{run['counts']['relevant']:,}", f"{run['counts']['other']:,}")
+            rows.append((title, *shares, length, settings["batch_size"], settings["max_tokens"]))
+    header = ("one after the other", "relevant", "other", "length", "batch", "tokens")
     return (
-        f"{markdown(('system', *names, 'seconds'), rows)}\n\n"
-        f"The re-ranker was trained here from {first['base']} on SciFact's train split: a stand-in "
-        "for those that can be downloaded."
+        f"{markdown(header, rows)}\n\nFrom {figures['base']}: a stand-in for the re-rankers that "
+        "can be downloaded."
+    )
+
+
+def rerank_quality_table(entries: Figures) -> str:
+    """nDCG@10 of a dense search, and re-ranked to some depths in each precision."""
+    found: dict[str, dict[str, Figures]] = {}
+    for key, one in entries.items():
+        name, system = key.split(": ")
+        found.setdefault(name, {})[system] = one
+    depths = [str(depth) for depth in next(iter(entries.values()))["depths_measured"]]
+    columns = [(depth, precision) for depth in depths for precision in ("fp32", "int8")]
+
+    def row(name: str, systems: Figures) -> tuple[str, ...]:
+        dense = systems["dense"]
+        scores = (systems[system]["depths"][depth] for depth, system in columns)
+        return (f"{name} ({dense['queries']})", *map(percent, (dense["depths"]["0"], *scores)))
+
+    rows = [row(*one) for one in found.items()]
+    lost = max(
+        systems["fp32"]["depths"][depth] - systems["int8"]["depths"][depth]
+        for systems in found.values()
+        for depth in depths
+    )
+    exact = max(systems["fp32"]["largest_difference"] for systems in found.values())
+    titles = ("set (queries)", "dense", *map(", ".join, columns))
+    return (
+        f"{markdown(titles, rows)}\n\n"
+        f"int8 loses at most {percent(lost)} of fp32, whose scores differ from those of "
+        f"`CrossEncoder.predict` by at most {exact:.1e}."
     )
 
 
@@ -993,6 +1027,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "precision": precision_table,
     "bench_reranker": bench_reranker_table,
     "train_reranker": train_reranker_table,
+    "rerank_quality": rerank_quality_table,
     "cold_start": cold_start_table,
     "shell_encode": shell_encode_table,
     "encode_memory": encode_memory_table,
