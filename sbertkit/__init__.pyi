@@ -93,8 +93,11 @@ from .training.mining import (
     Mining as Mining,
 )
 from .training.objectives import (
+    Angle as Angle,
     BinaryCrossEntropy as BinaryCrossEntropy,
     Contrastive as Contrastive,
+    Cosent as Cosent,
+    Cosine as Cosine,
     MarginMse as MarginMse,
     Softmax as Softmax,
 )
@@ -104,6 +107,9 @@ from .training.reranker import (
 from .training.results import (
     Quality as Quality,
     TrainResult as TrainResult,
+)
+from .training.sts import (
+    train_sts as train_sts,
 )
 
 __all__: list[str]

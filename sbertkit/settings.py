@@ -8,7 +8,7 @@ import math
 import numbers
 from dataclasses import Field, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from sbertkit.arguments import whole_number
 from sbertkit.errors import InputError, InputTypeError
@@ -43,6 +43,13 @@ class Setting:
     option: bool = True
 
 
+class Range(NamedTuple):
+    """The lowest and the highest of some numbers."""
+
+    low: float
+    high: float
+
+
 def setting(default: Any, help: str, **more: Any) -> Any:  # noqa: A002  # as click and argparse name it
     """A dataclass field with that default; `more` are attributes of `Setting`, no others."""
     return field(default=default, metadata={_KEY: Setting(help=help, **more)})
@@ -56,10 +63,14 @@ def settings_of(record: Any) -> dict[str, Setting]:
 def value_type(one: "Field[Any]") -> Any:
     """The type of a field's values without None and type parameters, such as ``int`` or ``tuple``.
 
+    Two numbers are a `Range`.
+
     Args:
         one: Of a dataclass whose annotations are evaluated.
     """
     kinds = [kind for kind in _kinds(one) if kind is not NoneType]
+    if get_args(kinds[0]) == (float, float):
+        return Range
     return get_origin(kinds[0]) or kinds[0]
 
 
@@ -135,4 +146,13 @@ def _names(name: str, value: object, known: Setting) -> tuple[str, ...]:
     return tuple(value)
 
 
-_CHECKS = {int: _whole, float: _number, bool: _flag, str: _text, tuple: _names}
+def _range(name: str, value: object, known: Setting) -> Range:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InputTypeError(f"{name} must be a pair of numbers, found {value!r}")
+    found = Range(*(_number(f"a number of {name}", one, known) for one in value))
+    if found.low >= found.high:
+        raise InputError(f"{name} must be a lower and a higher number, found {tuple(value)}")
+    return found
+
+
+_CHECKS = {int: _whole, float: _number, bool: _flag, str: _text, tuple: _names, Range: _range}

@@ -30,6 +30,7 @@ _COMMANDS = {
     "upgrade": ("maintain", "Bring the index DIR of an older format to the present one."),
     "dump": ("maintain", "Write documents and vectors of the index DIR to a file."),
     "train-nli": ("train", "Train a sentence encoder on natural language inference."),
+    "train-sts": ("train", "Train a sentence encoder on scored pairs of sentences."),
     "train-reranker": (
         "train_reranker",
         "Train a re-ranker, a cross-encoder of one score, for search --rerank.",

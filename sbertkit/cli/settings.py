@@ -1,12 +1,13 @@
 """Options that are made of the settings of a dataclass."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import click
 
-from sbertkit.settings import Setting, settings_of, value_type
+from sbertkit.settings import Range, Setting, settings_of, value_type
 
 
 class Names(click.ParamType[Any]):
@@ -48,6 +49,27 @@ class Numbers(click.ParamType[Any]):
             self.fail(f"expected whole numbers such as 1,2,3, found {value!r}", param, ctx)
 
 
+class _Range(click.ParamType[Any]):
+    """A lowest and a highest number."""
+
+    name = "range"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Range:
+        """The two numbers."""
+        if isinstance(value, Range):
+            return value
+        found = re.fullmatch(r"(-?[0-9.]+)-(-?[0-9.]+)", value)
+        try:
+            low, high = map(float, found.groups() if found else ())
+        except ValueError:
+            self.fail(f"expected two numbers such as 0-5, found {value!r}", param, ctx)
+        if low >= high:
+            self.fail(f"expected the lower number first, found {value!r}", param, ctx)
+        return Range(low, high)
+
+
 class _LabelMap(click.ParamType[Any]):
     """Names of integer labels."""
 
@@ -80,6 +102,7 @@ _TYPES: dict[Any, Callable[[Setting], Any]] = {
     str: lambda known: click.Choice(known.choices) if known.choices else str,
     tuple: lambda known: Names(known.choices),
     Mapping: lambda _: _LabelMap(),
+    Range: lambda _: _Range(),
 }
 """The type of an option, by that of its setting."""
 

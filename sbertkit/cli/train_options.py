@@ -2,7 +2,7 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -14,6 +14,10 @@ from sbertkit.training.data_forms import FORM_SETTINGS, DataForm
 from sbertkit.training.objectives import objectives_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+require_gain_option = click.option(
+    "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
+)
 
 
 def config_options(form: DataForm) -> Decorator:
@@ -31,7 +35,7 @@ def config_options(form: DataForm) -> Decorator:
             config = TrainConfig(**own, report_to=report_to or (), progress=not quiet)
             return command(config=config, **given)
 
-        return _decorated(with_config, (*options.values(), quiet_option))
+        return decorated(with_config, (*options.values(), quiet_option))
 
     return decorate
 
@@ -66,7 +70,7 @@ def objective_options(form: DataForm) -> Decorator:
             made = kinds[objective](**{name: values[name] for name in chosen})
             return command(objective=made, **given)
 
-        return _decorated(with_objective, (choice, *options.values()))
+        return decorated(with_objective, (choice, *options.values()))
 
     choice = click.option(
         "--objective",
@@ -78,7 +82,8 @@ def objective_options(form: DataForm) -> Decorator:
     return decorate
 
 
-def _decorated(command: Callable[..., Any], options: Any) -> Callable[..., Any]:
+def decorated(command: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
+    """The command with options, in the order in which its help lists them."""
     for option in reversed(options):  # click lists the last decorated first
         command = option(command)
     return command

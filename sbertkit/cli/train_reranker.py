@@ -8,8 +8,8 @@ from sbertkit.cli.completion import INDEX, PATH
 from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts
 from sbertkit.cli.settings import setting_options
-from sbertkit.cli.train import require_gain, result_facts
-from sbertkit.cli.train_options import config_options, objective_options
+from sbertkit.cli.train_options import config_options, objective_options, require_gain_option
+from sbertkit.cli.train_report import require_gain, result_facts
 from sbertkit.training.data_forms import RANKING
 from sbertkit.training.mining import Mining
 
@@ -31,9 +31,7 @@ _MINING = setting_options(Mining, " With --mine.")
 @_MINING["mine_depth"]
 @click.option("--dev", metavar="FILE", help="Labeled pairs, as DATA.")
 @config_options(RANKING)
-@click.option(
-    "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
-)
+@require_gain_option
 def train_reranker(
     data: tuple[str, ...],
     output: str,

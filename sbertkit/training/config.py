@@ -56,6 +56,9 @@ class TrainConfig:
     labels: Mapping[int, str] | None = setting(
         None, "Names of integer labels in the data: 0=entailment,1=...", metavar="LABELS"
     )
+    scale: tuple[float, float] | None = setting(
+        None, "Lowest and highest score of the data; by default 0-1.", metavar="LOW-HIGH"
+    )
     split: str | None = setting(
         None, "Split of the data, or all; by default train where it has splits.", metavar="NAME"
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sbertkit.data.nli_labels import NLI_LABELS
 
@@ -52,6 +52,16 @@ NLI = DataForm(
     "learn both.",
 )
 
+SCORED = DataForm(
+    "scored",
+    "scored pairs of sentences",
+    2,
+    labels=("score above the mean", "other score"),
+    settings=("normalize", "scale"),
+    expected_cosines="It should be higher for scores above the mean.",
+    limits="Scores of similarity are opinions: people who were asked otherwise may disagree.",
+)
+
 RANKING = DataForm(
     "ranking",
     "pairs of query and document with a label",
@@ -62,8 +72,24 @@ RANKING = DataForm(
     limits="It orders documents; its scores of different queries need not be comparable.",
 )
 
-FORMS = {form.key: form for form in (NLI, RANKING)}
+FORMS = {form.key: form for form in (NLI, SCORED, RANKING)}
 FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
+
+
+class ScoredPair(NamedTuple):
+    """A row of `SCORED`.
+
+    Attributes:
+        first: A sentence.
+        second: Another one.
+        group: 0 for a score above the mean of all rows, 1 for another.
+        score: How similar they are, from 0 to 1.
+    """
+
+    first: str
+    second: str
+    group: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)

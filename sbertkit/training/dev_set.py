@@ -36,7 +36,7 @@ class DevSet:
 
     Attributes:
         pairs: What was read.
-        sha256: Of the file's bytes; of the pairs themselves, where a folder or a pipe was read.
+        sha256: See `pairs_sha256`.
     """
 
     pairs: StsSet
@@ -63,10 +63,7 @@ class DevSet:
                 f"{pairs.source}: expected pairs with different scores as dev set, found "
                 f"{len(pairs.pairs)} with the score {scores.pop():g}; they allow no correlation"
             )
-        if Path(place).is_file():
-            return cls(pairs, sha256_file(Path(place)))
-        read = repr([tuple(pair) for pair in pairs.pairs])
-        return cls(pairs, hashlib.sha256(read.encode()).hexdigest())
+        return cls(pairs, pairs_sha256(place, pairs.pairs))
 
     def score(self, encoder: Encoder, *, interval: bool = False) -> DevScore:
         """The score of an encoder; it is put in evaluation mode."""
@@ -122,6 +119,13 @@ class RankingDevSet(DevSet):
         return DevScore(
             spearman(gold, scores).value, spearman_interval(gold, scores) if interval else None
         )
+
+
+def pairs_sha256(path: str, pairs: Sequence[StsPair]) -> str:
+    """A hash of the file's bytes; of the pairs themselves, where a folder or a pipe was read."""
+    if Path(path).is_file():
+        return sha256_file(Path(path))
+    return hashlib.sha256(repr([tuple(pair) for pair in pairs]).encode()).hexdigest()
 
 
 class Overlap(NamedTuple):

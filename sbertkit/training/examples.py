@@ -11,6 +11,8 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.report import unknown_warning
 from sbertkit.encoder.rows import Row
 from sbertkit.encoder.tokenization import Tokens
+from sbertkit.errors import InputError
+from sbertkit.training.data_forms import ScoredPair, TrainingData
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,28 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+
+def scored_examples(data: TrainingData, table: "TextTable", name: str) -> Examples:
+    """One row per scored pair; its score is the target.
+
+    Args:
+        data: Of the form `SCORED`.
+        table: Where the texts get their numbers.
+        name: The objective, for messages.
+
+    Raises:
+        InputError: No pair, or all scores are equal.
+    """
+    pairs = [ScoredPair(*row) for row in data.rows]
+    if len({pair.score for pair in pairs}) < 2:
+        found = f"{len(pairs):,} with the same score" if pairs else "none"
+        raise InputError(
+            f"the objective {name} needs pairs with different scores, found {found}; add data"
+        )
+    sides = ([pair.first for pair in pairs], [pair.second for pair in pairs])
+    texts = np.array([table.numbers(side) for side in sides], dtype=np.int64).T
+    return Examples(texts, np.array([pair.score for pair in pairs], np.float32), texts[:, 0])
 
 
 class TextTable:

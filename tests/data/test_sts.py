@@ -134,7 +134,8 @@ def test_a_bad_row_is_refused_with_its_line_and_reason(write: Write, row: str, r
     path = write(f"1\tgood\tfine\n{row}\n2\tgood\tfine\n")
     with pytest.raises(InputError) as refusal:
         read_sts(path, scale=(0, 5))
-    assert str(refusal.value) == f"{path}: 1 bad line: 2 ({reason}); correct or remove it"
+    scale = "; the scale is 0 to 5" if "outside" in reason else ""
+    assert str(refusal.value) == f"{path}: 1 bad line: 2 ({reason}){scale}; correct or remove it"
 
 
 def test_all_bad_rows_are_named_in_the_order_of_the_file(write: Write) -> None:

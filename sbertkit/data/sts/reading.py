@@ -200,19 +200,26 @@ def _subsets(path: str, places: Mapping[int, int], rows: int) -> dict[str, tuple
     return places_of(read_subsets(beside), places, rows, source_name(str(beside)))
 
 
+class _OutsideScaleError(BadRecordError):
+    """A score that is not on the scale."""
+
+
 def _judged(rows: Iterable[Row | BadRow], scale: Scale, bad: BadRows) -> tuple[StsPair, ...]:
     """The pairs of rows.
 
     Raises:
         InputError: Rows that are none; one message for all.
     """
-    pairs = []
+    pairs, outside = [], False
     for row in bad.removed_from(rows):
         try:
             pairs.append(_pair(row.values, scale))
         except BadRecordError as error:
             bad.add(BadRow(row.number, error.reason))
-    bad.refuse()
+            outside |= isinstance(error, _OutsideScaleError)
+    bad.refuse(
+        f"; the scale (--scale) is {scale[0]:g} to {scale[1]:g}" if scale and outside else ""
+    )
     return tuple(pairs)
 
 
@@ -220,7 +227,7 @@ def _pair(values: Mapping[str, object], scale: Scale) -> StsPair:
     score = _score(values["score"])
     if scale is not None and not scale[0] <= score <= scale[1]:
         shown = printable(str(values["score"]).strip(), 40)
-        raise BadRecordError(f"score {shown} outside {scale[0]:g} to {scale[1]:g}")
+        raise _OutsideScaleError(f"score {shown} outside {scale[0]:g} to {scale[1]:g}")
     return StsPair(score, _sentence(values, "first"), _sentence(values, "second"))
 
 

@@ -2,16 +2,22 @@
 
 from sbertkit.errors import InputError
 from sbertkit.training.data_forms import DataForm
+from sbertkit.training.objectives.angle import Angle
 from sbertkit.training.objectives.base import Objective
 from sbertkit.training.objectives.bce import BinaryCrossEntropy
 from sbertkit.training.objectives.contrastive import Contrastive
+from sbertkit.training.objectives.cosent import Cosent
+from sbertkit.training.objectives.cosine import Cosine
 from sbertkit.training.objectives.margin_mse import MarginMse
 from sbertkit.training.objectives.softmax import Softmax
 
 __all__ = [
     "OBJECTIVES",
+    "Angle",
     "BinaryCrossEntropy",
     "Contrastive",
+    "Cosent",
+    "Cosine",
     "MarginMse",
     "Objective",
     "Softmax",
@@ -19,7 +25,7 @@ __all__ = [
     "objectives_of",
 ]
 
-_KINDS = (Contrastive, Softmax, BinaryCrossEntropy, MarginMse)
+_KINDS = (Contrastive, Softmax, Cosent, Cosine, Angle, BinaryCrossEntropy, MarginMse)
 OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in _KINDS}
 """All, by name; of those for a form of data the first is its default."""
 

@@ -246,7 +246,7 @@ def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:
             shown = ", ".join(f"{name} {means[name]:.3f}" for name in labels if name in means)
             return (
                 f"label order: pairs labeled {labels[0]} should have the highest mean {measure}, "
-                f"found {shown}; the labels are probably swapped: check the data, or labels "
-                "(--labels) where they are numbers"
+                f"found {shown}; the labels are probably swapped, or scores are distances: check "
+                "the data, and labels (--labels) where they are numbers"
             )
     return None

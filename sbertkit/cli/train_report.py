@@ -1,0 +1,110 @@
+"""What is printed of finished training runs."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sbertkit.cli.output import print_facts, print_table
+from sbertkit.formatting import decimal, percent, percent_interval
+from sbertkit.progress import say
+
+if TYPE_CHECKING:
+    from sbertkit import TrainResult
+
+
+def require_gain(gains: Sequence[float | None]) -> None:
+    """Ends the program with status 1 unless every dev score rose."""
+    if any(gain is None or gain <= 0 for gain in gains):
+        say("sbertkit: error: the dev score did not rise, as --require-gain wants")
+        sys.exit(1)
+
+
+def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
+    """What is printed of a finished run."""
+    record = result.record
+    reranks = record["task"] == "rerank"
+    pooling = "" if reranks else f", pooling {record['pooling']}"
+    facts: list[tuple[str, object]] = [
+        ("model", result.folder),
+        ("objective", f"{record['objective']}{pooling}"),
+        ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
+        ("steps", _steps(record)),
+    ]
+    if result.after.spearman is not None:
+        facts.append(("dev Spearman", f"{_score(result.after)}, before {_score(result.before)}"))
+    before, after = result.before, result.after
+    facts += (
+        []
+        if reranks
+        else [
+            (
+                "cosine of random pairs",
+                f"{decimal(after.random_cosine)}, before {decimal(before.random_cosine)}",
+            ),
+            (
+                "effective rank",
+                f"{decimal(after.effective_rank, 1)}, before {decimal(before.effective_rank, 1)}",
+            ),
+        ]
+    )
+    if after.label_cosines:
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in after.label_cosines.items())
+        facts.append(("score by label" if reranks else "cosine by label", shown))
+    return facts
+
+
+def _steps(record: Mapping[str, Any]) -> str:
+    best = record["best_step"]
+    taken = "" if best is None or best == record["steps"] else f", the best at {best} was taken"
+    return f"{record['steps']:,} in {record['seconds']:,.0f} s{taken}"
+
+
+def print_seeds(results: "Mapping[int, TrainResult]") -> None:
+    """The table of runs that differ in the seed, and their mean."""
+    from sbertkit.training.sweeps import spread
+
+    rows = [
+        (seed, _score(result.before), _score(result.after), decimal(result.after.random_cosine))
+        for seed, result in results.items()
+    ]
+    columns = ("seed>", "dev before>", "dev after>", "random cosine>")
+    print_table(columns, rows)
+    mean, deviation = spread(results, lambda result: result.after.spearman)
+    if mean is not None:
+        shown = "" if deviation is None else f", standard deviation {100 * deviation:.2f}"
+        print_facts([("mean dev Spearman", f"{100 * mean:.2f}{shown}")])
+
+
+def print_poolings(results: "Mapping[str, TrainResult]") -> None:
+    """The table of runs that differ in the pooling, beside published scores."""
+    from sbertkit.training.sweeps import PUBLISHED_POOLINGS
+
+    rows = [
+        (
+            name,
+            percent(result.before.spearman),
+            percent(result.after.spearman),
+            decimal(result.before.random_cosine),
+            decimal(result.after.random_cosine),
+            decimal(result.before.effective_rank, 0),
+            decimal(result.after.effective_rank, 0),
+            decimal(PUBLISHED_POOLINGS.get(name), 2),
+        )
+        for name, result in results.items()
+    ]
+    # Eighty columns are enough for these.
+    names = ("pooling", "before>", "after>", "cos>", "cos>", "rank>", "rank>", "SBERT*>")
+    print_table(names, rows)
+    print_facts(
+        [
+            ("before, after", "dev Spearman of the base and of the trained encoder"),
+            ("cos, cos", "mean cosine of random pairs, before and after"),
+            ("rank, rank", "effective rank, before and after"),
+            ("SBERT*", "BERT-base, SNLI and MultiNLI, STS-B dev (Reimers & Gurevych 2019)"),
+        ]
+    )
+
+
+def _score(quality: Any) -> str:
+    text = percent(quality.spearman)
+    return text if quality.interval is None else f"{text} ({percent_interval(quality.interval)})"
