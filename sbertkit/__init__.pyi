@@ -100,6 +100,10 @@ from .training.objectives import (
     Cosine as Cosine,
     MarginMse as MarginMse,
     Softmax as Softmax,
+    Triplet as Triplet,
+)
+from .training.pairs import (
+    train_pairs as train_pairs,
 )
 from .training.reranker import (
     train_reranker as train_reranker,

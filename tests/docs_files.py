@@ -35,6 +35,8 @@ def write_files(folder: Path) -> None:
     _write_jsonl(folder / "new.jsonl", [{"id": "n1", "text": "a new article"}])
     _write_jsonl(folder / "changed.jsonl", [{"id": "a3", "text": "a changed article"}])
     _write_notes(folder / "notes", lines)
+    pairs = [{"anchor": line, "positive": f"{line} today"} for line in lines[:40]]
+    _write_jsonl(folder / "pairs.jsonl", [dict(pair) for pair in pairs])
     _write_nli(folder / "snli_1.0_train.jsonl.gz", lines)
     _write_sts(folder / "stsb.tsv", lines)
     _write_collection(folder / "scifact", lines)

@@ -31,6 +31,7 @@ _COMMANDS = {
     "dump": ("maintain", "Write documents and vectors of the index DIR to a file."),
     "train-nli": ("train", "Train a sentence encoder on natural language inference."),
     "train-sts": ("train", "Train a sentence encoder on scored pairs of sentences."),
+    "train-pairs": ("train", "Train a sentence encoder on pairs and triplets."),
     "train-reranker": (
         "train_reranker",
         "Train a re-ranker, a cross-encoder of one score, for search --rerank.",

@@ -1,4 +1,4 @@
-"""``train-nli`` and ``train-sts``."""
+"""``train-nli``, ``train-sts`` and ``train-pairs``."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -6,21 +6,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbertkit.cli.completion import PATH
-from sbertkit.cli.options import given_options
 from sbertkit.cli.output import print_facts
 from sbertkit.cli.settings import Numbers
 from sbertkit.cli.train_options import (
     Decorator,
     config_options,
     decorated,
+    mining_options,
     objective_options,
+    opened_index,
+    refuse_idle,
     require_gain_option,
 )
 from sbertkit.cli.train_report import print_poolings, print_seeds, require_gain, result_facts
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.training.data_forms import NLI, SCORED, DataForm
+from sbertkit.training.data_forms import NLI, PAIRS, SCORED, DataForm
 
 if TYPE_CHECKING:
+    from sbertkit import TrainConfig
     from sbertkit.training.recipe import Recipe
 
 
@@ -69,7 +72,7 @@ def train_nli(data: tuple[str, ...], **given: Any) -> None:
       sbertkit train-nli snli_train.jsonl.gz --base bert-base-uncased -o models/nli --dev stsb.tsv
       sbertkit train-nli snli.jsonl --base models/mine -o models/nli --objective softmax --resume
     """
-    _refuse_idle(click.get_current_context())
+    refuse_idle(click.get_current_context())
     from sbertkit.training.nli import nli_recipe
 
     _train(nli_recipe, list(data) or None, **given)
@@ -90,10 +93,38 @@ def train_sts(data: tuple[str, ...], **given: Any) -> None:
       sbertkit train-sts stsb.tsv --scale 0-5 --base models/nli -o models/sts --dev stsb.tsv
       sbertkit train-sts pairs.jsonl --base models/mine -o models/sts --objective cosine
     """
-    _refuse_idle(click.get_current_context())
+    refuse_idle(click.get_current_context())
     from sbertkit.training.sts import sts_recipe
 
     _train(sts_recipe, list(data), **given)
+
+
+@click.command(name="train-pairs")
+@click.argument("data", type=PATH, nargs=-1, required=True)
+@_encoder_options(PAIRS)
+@mining_options
+def train_pairs(
+    data: tuple[str, ...], mine: str | None, config: "TrainConfig", **given: Any
+) -> None:
+    """Train a sentence encoder on pairs and triplets.
+
+    DATA are tables (JSONL, TSV, CSV, Parquet, also gzipped) with anchor or query, positive and, if
+    there are any, negative, each a text or a list (also pos and neg, or negative_1, negative_2 and
+    so on); with query, document and label from 0 to 1; data set folders; or folders in BEIR's
+    layout, of which the split train is used. The model appears at DIR when it is done; until then
+    everything is in DIR.run.
+
+    \b
+    Example:
+      sbertkit train-pairs pairs.jsonl --base models/nli -o models/pairs
+      sbertkit train-pairs scifact --base models/nli -o models/scifact --mine indexes/scifact \\
+        --negatives 2 --mine-margin 0.05
+    """
+    refuse_idle(click.get_current_context())
+    from sbertkit.training.pairs import pairs_recipe
+
+    with opened_index(mine, config) as index:
+        _train(pairs_recipe, list(data), mine=index, config=config, **given)
 
 
 def _train(
@@ -127,20 +158,3 @@ def _train(
         gains = [result.gain]
     if gain_wanted:
         require_gain(gains)
-
-
-def _refuse_idle(context: click.Context) -> None:
-    """Refuses options that would do nothing beside the others, so that nobody trusts in them."""
-    given = given_options(context)
-    if "dev" not in given:
-        for name in ("gain_wanted", "patience", "drop_overlap"):
-            if name in given:
-                shown = "--require-gain" if name == "gain_wanted" else _flag(name)
-                raise click.UsageError(f"{shown} needs --dev")
-    for first, second in (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling")):
-        if {first, second} <= given:
-            raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

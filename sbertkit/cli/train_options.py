@@ -2,18 +2,30 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbertkit.cli.completion import INDEX
 from sbertkit.cli.options import given_options, quiet_option
 from sbertkit.cli.settings import setting_options
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import FORM_SETTINGS, DataForm
+from sbertkit.training.mining import Mining
 from sbertkit.training.objectives import objectives_of
 
+if TYPE_CHECKING:
+    from sbertkit.retrieval import SearchIndex
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_NEEDED = {
+    "dev": ("gain_wanted", "patience", "drop_overlap"),
+    "mine": ("negatives", "mine_depth", "mine_margin"),
+}
+_EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling"))
 
 require_gain_option = click.option(
     "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
@@ -50,13 +62,10 @@ def objective_options(form: DataForm) -> Decorator:
     for name, kind in kinds.items():
         for option in setting_options(kind):
             objectives[option].append(name)
-    options: dict[str, Callable[[Any], Any]] = {}
-    for kind in kinds.values():
-        for option, names in objectives.items():
-            more = f" Of the objective {' or '.join(names)}."
-            decorator = setting_options(kind, more).get(option)
-            if decorator is not None:
-                options.setdefault(option, decorator)
+    options = {
+        option: setting_options(kinds[names[0]], f" Of the objective {' or '.join(names)}.")[option]
+        for option, names in objectives.items()
+    }
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -80,6 +89,49 @@ def objective_options(form: DataForm) -> Decorator:
         help="What is optimized.",
     )
     return decorate
+
+
+def mining_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--mine`` and the options of `Mining`; the command gets `mine` and `mining`."""
+    options = setting_options(Mining, " With --mine.")
+
+    @functools.wraps(command)
+    def with_mining(**given: Any) -> Any:
+        mining = Mining(**{name: given.pop(name) for name in options})
+        return command(mining=mining, **given)
+
+    mine = click.option(
+        "--mine", metavar="INDEX", type=INDEX, help="Take negatives from what this index finds."
+    )
+    return decorated(with_mining, (mine, *options.values()))
+
+
+@contextmanager
+def opened_index(mine: str | None, config: TrainConfig) -> "Iterator[SearchIndex | None]":
+    """The index that negatives are mined from, for the block."""
+    if mine is None:
+        yield None
+        return
+    from sbertkit.retrieval import SearchIndex
+
+    with SearchIndex.open(mine, device=config.device) as index:
+        yield index
+
+
+def refuse_idle(context: click.Context) -> None:
+    """Refuses options that would do nothing beside the others, so that nobody trusts in them."""
+    given = given_options(context)
+    for other, names in _NEEDED.items():
+        for name in names if other not in given else ():
+            if name in given:
+                raise click.UsageError(f"{_flag(name)} needs {_flag(other)}")
+    for first, second in _EXCLUSIVE:
+        if {first, second} <= given:
+            raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
+
+
+def _flag(name: str) -> str:
+    return f"--{'require-gain' if name == 'gain_wanted' else name.replace('_', '-')}"
 
 
 def decorated(command: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:

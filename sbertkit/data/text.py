@@ -46,6 +46,11 @@ def printable(text: str, limit: int = 80) -> str:
     return "".join(escaped)
 
 
+def folded(text: str) -> str:
+    """The text without differences of case and blanks."""
+    return " ".join(text.casefold().split())
+
+
 def codec_name(encoding: str) -> str:
     """Python's own name of a text encoding, such as ``utf-8`` for ``UTF8``.
 

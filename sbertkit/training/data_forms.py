@@ -21,6 +21,9 @@ class DataForm:
         labels: The names of the label numbers, the one whose two texts are most similar first.
         positive: The label of a text that belongs to the other one of its row.
         negative: The label of a hard negative.
+        hard_negatives: How many an example has; None for all.
+        queries: Whether the first text of a row is a query, where encoders tell them apart.
+        ordered: Whether labels in another order are a fault of the data.
         settings: The settings of `TrainConfig` that not all forms have.
         expected_cosines: How the mean cosines of the labels should be ordered, for the model card.
         limits: What users of a model trained on such data should know, for the model card.
@@ -33,6 +36,9 @@ class DataForm:
     labels: tuple[str, ...] = ()
     positive: int = 0
     negative: int = 1
+    hard_negatives: int | None = None
+    queries: bool = False
+    ordered: bool = True
     settings: tuple[str, ...] = ()
     expected_cosines: str = ""
     limits: str = ""
@@ -45,6 +51,7 @@ NLI = DataForm(
     labels=NLI_LABELS,
     positive=NLI_LABELS.index("entailment"),
     negative=NLI_LABELS.index("contradiction"),
+    hard_negatives=1,
     settings=("normalize", "labels"),
     expected_cosines="It should fall from entailment over neutral to contradiction.",
     limits="English NLI sets were written by crowd workers: they carry stereotypes about people, "
@@ -62,6 +69,19 @@ SCORED = DataForm(
     limits="Scores of similarity are opinions: people who were asked otherwise may disagree.",
 )
 
+PAIRS = DataForm(
+    "pairs",
+    "pairs of anchor and positive or negative",
+    2,
+    labels=("positive", "negative"),
+    queries=True,
+    ordered=False,  # hard negatives are those that the base finds nearer than a positive
+    settings=("normalize",),
+    expected_cosines="It should be higher for positives than for negatives.",
+    limits="What is near is what the pairs paired: such as questions with answers, or sentences "
+    "with paraphrases.",
+)
+
 RANKING = DataForm(
     "ranking",
     "pairs of query and document with a label",
@@ -72,7 +92,7 @@ RANKING = DataForm(
     limits="It orders documents; its scores of different queries need not be comparable.",
 )
 
-FORMS = {form.key: form for form in (NLI, SCORED, RANKING)}
+FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING)}
 FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
 
 

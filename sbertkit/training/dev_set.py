@@ -15,6 +15,7 @@ from sbertkit.data.named import local_path
 from sbertkit.data.ranking import read_ranking
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.data.sts.sts_set import StsPair
+from sbertkit.data.text import folded
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.metrics import Interval, row_cosines, spearman, spearman_interval
@@ -77,12 +78,12 @@ class DevSet:
     def overlap(self, rows: Sequence[tuple[Any, ...]]) -> "Overlap":
         """Rows whose first two texts are a dev pair, in any order; case and blanks do not count."""
         dev_pairs = {
-            frozenset((_folded(pair.first), _folded(pair.second))) for pair in self.pairs.pairs
+            frozenset((folded(pair.first), folded(pair.second))) for pair in self.pairs.pairs
         }
         sentences = {sentence for pair in dev_pairs for sentence in pair}
         found, shared = [], 0
         for number, (first, second, *_) in enumerate(rows):
-            both = frozenset((_folded(first), _folded(second)))
+            both = frozenset((folded(first), folded(second)))
             if both in dev_pairs:
                 found.append(number)
             elif not both.isdisjoint(sentences):
@@ -133,7 +134,3 @@ class Overlap(NamedTuple):
 
     rows: tuple[int, ...]
     shared: int
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,12 @@ def scored_examples(data: TrainingData, table: "TextTable", name: str) -> Exampl
     return Examples(texts, np.array([pair.score for pair in pairs], np.float32), texts[:, 0])
 
 
+class _Query(NamedTuple):
+    """A text that is a query."""
+
+    text: str
+
+
 class TextTable:
     """Numbers distinct texts and holds their token ids.
 
@@ -76,17 +83,39 @@ class TextTable:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._numbers: dict[Row, int] = {}
+        self._numbers: dict[Row | _Query, int] = {}
         self.tokens: list[Tokens] = []
 
     def numbers(self, texts: Iterable[Row]) -> list[int]:
         """The number of each text, or pair of texts; new ones get the next numbers."""
         return [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
 
+    def queries(self, texts: Iterable[str]) -> list[int]:
+        """As `numbers`, of queries: numbers of their own where the encoder has another prompt."""
+        query, document = self._encoder.spec.prompts
+        if query == document:
+            return self.numbers(texts)
+        rows = map(_Query, texts)
+        return [self._numbers.setdefault(row, len(self._numbers)) for row in rows]
+
+    def known(self, texts: Iterable[str]) -> set[int]:
+        """The numbers of those texts that have one already."""
+        return {self._numbers[text] for text in texts if text in self._numbers}
+
+    def _prompted(self) -> list[Any]:
+        """All rows with the prompts before them."""
+        spec = self._encoder.spec
+        rows = [row.text if isinstance(row, _Query) else row for row in self._numbers]
+        texts = list(spec.prompted(rows))
+        for number, row in enumerate(self._numbers):
+            if isinstance(row, _Query):
+                texts[number] = spec.prompts[0] + row.text
+        return texts
+
     def tokenize(self) -> None:
         """Fills `tokens`, by number, for all texts so far; warns once of truncated ones."""
         encoder = self._encoder
-        texts = encoder.spec.prompted(list(self._numbers))
+        texts = self._prompted()
         self.tokens = encoder.spec.tokenize(texts)
         unknown = unknown_warning(
             sum(token.unknown for token in self.tokens),

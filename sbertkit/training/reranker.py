@@ -1,23 +1,21 @@
 """`train_reranker`: from queries with relevant documents and others to a trained cross-encoder."""
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbertkit.data.ranking import RankingSet, read_ranking
+from sbertkit.data.ranking import RankingSet
 from sbertkit.training.config import TrainConfig
-from sbertkit.training.data_forms import RANKING, DataSource, TrainingData
+from sbertkit.training.data_forms import RANKING
 from sbertkit.training.dev_set import DevSet
-from sbertkit.training.mining import Mining, SearchLike, mine_negatives
+from sbertkit.training.mining import Mining, SearchLike
 from sbertkit.training.objectives import Objective, find_objective
+from sbertkit.training.ranking_rows import Paths, read_rows
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
 
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _DEFAULT = TrainConfig()
 _MINING = Mining()
@@ -77,19 +75,6 @@ def reranker_recipe(
 ) -> Recipe:
     """The recipe of `train_reranker`, with its arguments and errors."""
     chosen = find_objective(objective, RANKING)
-    return Recipe(base, RANKING, partial(_read, data, mine, mining), None, chosen, dev, config)
-
-
-def _read(
-    data: Paths | RankingSet, mine: SearchLike | None, mining: Mining, config: TrainConfig
-) -> TrainingData:
-    ranking = data
-    if not isinstance(ranking, RankingSet):
-        ranking = read_ranking(ranking, split=config.split, progress=config.progress)
-    pairs = list(ranking.pairs)
-    if mine is not None:
-        pairs = mine_negatives(pairs, mine, mining, config.seed)
-    sources = tuple(
-        DataSource(one.source, one.sha256, one.rows, one.skipped) for one in ranking.sources
+    return Recipe(
+        base, RANKING, partial(read_rows, RANKING, data, mine, mining), None, chosen, dev, config
     )
-    return TrainingData(RANKING, pairs, sources)

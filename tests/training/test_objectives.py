@@ -292,7 +292,7 @@ def test_a_batch_has_a_negative_where_its_loss_moves_with_the_vectors(
     [
         ([("a", "b", 0), ("a", "b", 0), ("a", "b", 0)], {"that repeat earlier ones": 2}),
         ([("a", "b", 0), ("a", "c", 2), ("a", "c", 2)], {"that repeat earlier ones": 1}),
-        ([("a", "b", 0), ("c", "c", 0), ("d", "d", 2)], {"whose premise is their hypothesis": 2}),
+        ([("a", "b", 0), ("c", "c", 0), ("d", "d", 2)], {"of a text with itself": 2}),
         (
             [("a", "b", 0), ("a", "b", 2), ("x", "y", 2)],
             {"labeled contradiction whose pair is labeled entailment too": 1},
@@ -675,6 +675,13 @@ def test_the_card_has_formula_and_source_of_the_docstring(kind: type[Objective])
     text = " ".join(str(kind.__doc__).split())
     assert f"``{kind.formula}``" in text
     assert f"Source: {kind.source}" in text
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_docs_name_every_objective(name: str) -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs"
+    text = "".join((folder / page).read_text() for page in ("training.md", "reranking.md"))
+    assert f"`{name}`" in text or f"`--objective {name}" in text
 
 
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, 10**400])

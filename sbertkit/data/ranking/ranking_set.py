@@ -17,17 +17,21 @@ class RankingPair(NamedTuple):
         document: Its text.
         group: 0 for a relevant document, 1 for another.
         label: From 0 to 1 for the most relevant.
+        score: A teacher's score of the pair, on any scale; None where there is none.
     """
 
     query: str
     document: str
     group: int
     label: float
+    score: float | None = None
 
     @classmethod
-    def of(cls, query: str, document: str, label: float) -> "RankingPair":
+    def of(
+        cls, query: str, document: str, label: float, score: float | None = None
+    ) -> "RankingPair":
         """The pair with that label."""
-        return cls(query, document, int(label < RELEVANT), label)
+        return cls(query, document, int(label < RELEVANT), label, score)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sbertkit.arguments import path_text
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _TRAIN = "train"
+_NUMBERED = 32
+"""Columns ``negative_1``, ``negative_2`` and so on, as sentence-transformers mines them."""
 _COLUMNS = Columns(
     {
         "query": ("query", "question", "anchor"),
@@ -32,6 +34,10 @@ _COLUMNS = Columns(
         "label": ("label", "score", "relevance"),
         "positive": ("positive", "positives", "pos"),
         "negative": ("negative", "negatives", "neg"),
+        **{f"negative_{number}": (f"negative_{number}",) for number in range(1, _NUMBERED + 1)},
+        "score": ("teacher_score",),
+        "positive_score": ("positive_score", "positive_scores", "pos_score", "pos_scores"),
+        "negative_score": ("negative_score", "negative_scores", "neg_score", "neg_scores"),
     },
     needed=("query",),
     either=("document", "positive"),
@@ -39,18 +45,23 @@ _COLUMNS = Columns(
 )
 
 
-def read_ranking(paths: Paths, *, split: str | None = None, progress: bool = False) -> RankingSet:
+def read_ranking(
+    paths: Paths, *, split: str | None = None, distinct: bool = False, progress: bool = False
+) -> RankingSet:
     """The labeled pairs of files and folders, in their order.
 
     A file is JSON Lines, TSV, CSV, Parquet or Arrow, gzip when its name ends in ``.gz``. A row has
     ``query``, ``document`` and ``label`` from 0 to 1; or ``query``, ``positive`` and, if there are
-    any, ``negative``, each a text or a list of texts. A folder in BEIR's layout gives the judged
+    any, ``negative``, each a text or a list of texts, or ``negative_1``, ``negative_2`` and so on.
+    A teacher's scores are in ``teacher_score``, or in ``positive_score`` and ``negative_score``,
+    with as many of them as texts. A folder in BEIR's layout gives the judged
     documents of a split: those with a grade above 0 are relevant, all alike. Texts must not be
     blank. Exact duplicates are left out.
 
     Args:
         paths: A file or folder, or several.
         split: The split of folders; by default ``train``.
+        distinct: Refuse rows whose positive is their query, or one of their negatives.
         progress: Show how many pairs are read.
 
     Raises:
@@ -67,7 +78,7 @@ def read_ranking(paths: Paths, *, split: str | None = None, progress: bool = Fal
     duplicates = 0
     with track("reading pairs", None, shown=progress) as advance:
         for one in given:
-            source = _Beir(one, split) if _is_beir(one) else _Tables(one, split)
+            source = _Beir(one, split) if _is_beir(one) else _Tables(one, split, distinct)
             sha256, before = source.sha256(), len(pairs)
             for pair in source.pairs():
                 duplicates += pair in pairs
@@ -146,8 +157,9 @@ class _Tables:
 
     skipped = 0
 
-    def __init__(self, path: str | os.PathLike[str], split: str | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], split: str | None, distinct: bool) -> None:
         (self._source,) = find_sources(path, split)
+        self._distinct = distinct
         self.path = self._source.path
 
     def sha256(self) -> str:
@@ -165,7 +177,10 @@ class _Tables:
             bad = BadRows(source_name(file), table.unit)
             for row in bad.removed_from(table.read(file, _COLUMNS, TextOptions())):
                 try:
-                    yield from _pairs_of(row)
+                    found = _pairs_of(row)
+                    if self._distinct:
+                        _check_distinct(found)
+                    yield from found
                 except BadRecordError as error:
                     bad.add(BadRow(row.number, error.reason))
             bad.refuse()
@@ -180,13 +195,58 @@ def _pairs_of(row: Row) -> list[RankingPair]:
     values = row.values
     query = _text(values["query"], "query")
     if values.get("positive") is not None:
-        found = [(text, 1.0) for text in _texts(values["positive"], "positive")]
-        found += [(text, 0.0) for text in _texts(values.get("negative"), "negative")]
-        return [RankingPair.of(query, text, label) for text, label in found]
+        positives = _scored(values, "positive", _texts(values["positive"], "positive"))
+        negatives = _scored(values, "negative", _negatives(values))
+        return [
+            RankingPair.of(query, text, label, score)
+            for label, side in ((1.0, positives), (0.0, negatives))
+            for text, score in side
+        ]
     if "document" not in values:
         raise BadRecordError("neither document and label nor positive")
-    document = _text(values["document"], "document")
-    return [RankingPair.of(query, document, _label(values.get("label")))]
+    ((document, score),) = _scored(values, "", [_text(values["document"], "document")])
+    return [RankingPair.of(query, document, _label(values.get("label")), score)]
+
+
+def _negatives(values: Mapping[str, object]) -> list[str]:
+    """The texts in the column of negatives, and in the numbered ones."""
+    numbered = (values.get(f"negative_{number}") for number in range(1, _NUMBERED + 1))
+    texts = _texts(values.get("negative"), "negative")
+    return texts + [_text(one, "negative") for one in numbered if one is not None and one != ""]
+
+
+def _scored(
+    values: Mapping[str, object], role: str, texts: list[str]
+) -> list[tuple[str, float | None]]:
+    """Texts with a teacher's scores, which are as many, or none."""
+    given = values.get(f"{role}_score" if role else "score")
+    if given is None or given == "":
+        return [(text, None) for text in texts]
+    scores = list(given) if isinstance(given, list | tuple) else [given]
+    if len(scores) != len(texts):
+        raise BadRecordError(f"{len(scores)} scores for {len(texts)} {role} texts")
+    return list(zip(texts, map(_score, scores), strict=True))
+
+
+def _score(value: object) -> float:
+    score = _number(value)
+    if not math.isfinite(score):
+        raise BadRecordError(f"a score must be a finite number, found {_shown(value)}")
+    return score
+
+
+def _check_distinct(pairs: Sequence[RankingPair]) -> None:
+    """Nothing, if no positive of a row is its query or one of its negatives.
+
+    Raises:
+        BadRecordError: One is.
+    """
+    negatives = {pair.document for pair in pairs if pair.group}
+    for pair in pairs:
+        if pair.group == 0 and pair.document == pair.query:
+            raise BadRecordError("a positive is the anchor itself")
+        if pair.group == 0 and pair.document in negatives:
+            raise BadRecordError("a positive is a negative, too")
 
 
 def _texts(value: object, role: str) -> list[str]:
@@ -208,11 +268,19 @@ def _text(value: object, role: str) -> str:
 
 
 def _label(value: object) -> float:
-    try:
-        label = float(value) if isinstance(value, str | int | float) else math.nan
-    except ValueError:
-        label = math.nan
+    label = _number(value)
     if not 0 <= label <= 1:
-        found = "nothing" if value is None else printable(str(value), 40)
-        raise BadRecordError(f"the label must be a number from 0 to 1, found {found}")
+        raise BadRecordError(f"the label must be a number from 0 to 1, found {_shown(value)}")
     return label
+
+
+def _number(value: object) -> float:
+    """A number; NaN for what is none."""
+    try:
+        return float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else printable(str(value), 40)

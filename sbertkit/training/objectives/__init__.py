@@ -10,6 +10,7 @@ from sbertkit.training.objectives.cosent import Cosent
 from sbertkit.training.objectives.cosine import Cosine
 from sbertkit.training.objectives.margin_mse import MarginMse
 from sbertkit.training.objectives.softmax import Softmax
+from sbertkit.training.objectives.triplet import Triplet
 
 __all__ = [
     "OBJECTIVES",
@@ -21,11 +22,12 @@ __all__ = [
     "MarginMse",
     "Objective",
     "Softmax",
+    "Triplet",
     "find_objective",
     "objectives_of",
 ]
 
-_KINDS = (Contrastive, Softmax, Cosent, Cosine, Angle, BinaryCrossEntropy, MarginMse)
+_KINDS = (Contrastive, Softmax, Cosent, Cosine, Angle, Triplet, BinaryCrossEntropy, MarginMse)
 OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in _KINDS}
 """All, by name; of those for a form of data the first is its default."""
 

@@ -1,7 +1,6 @@
 """The contrastive objective with in-batch and hard negatives."""
 
 import logging
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
 from sbertkit.settings import setting
-from sbertkit.training.data_forms import NLI, DataForm, TrainingData
+from sbertkit.training.data_forms import NLI, PAIRS, DataForm, TrainingData
 from sbertkit.training.objectives.base import Objective
 
 if TYPE_CHECKING:
@@ -21,13 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_REPEATED = "that repeat earlier ones"
-_SAME_TEXT = "whose premise is their hypothesis"
-_ENTAILED_TOO = "labeled contradiction whose pair is labeled entailment too"
-"""Why rows are left out."""
 _REMEDY = (
-    "raise batch_size (--batch-size), add contradictions of the same premises or other pairs, or "
-    "choose another objective (--objective), softmax"
+    "raise batch_size (--batch-size), add hard negatives or other pairs, or choose another "
+    "objective (--objective)"
 )
 
 
@@ -38,10 +33,10 @@ class Contrastive(Objective):
 
     For an anchor a with positive p, and C the positives and hard negatives of the batch:
     ``-log(exp(cos(a, p) / t) / sum over c in C of exp(cos(a, c) / t))``; the other direction
-    finds a among the anchors of the batch, given p; the loss is the mean of both. Anchor and
-    positive are premise and hypothesis of an entailment, the hard negative is a contradiction of
-    the same premise. A false negative, a text that equals the anchor or that the anchor entails
-    anywhere in the data, does not count as a negative.
+    finds a among the anchors of the batch, given p; the loss is the mean of both. Of NLI
+    data, anchor and positive are premise and hypothesis of an entailment, the hard negative is a
+    contradiction of the same premise. A false negative, a text that equals the anchor or is a
+    positive of it anywhere in the data, does not count as a negative.
 
     Source: Gao et al. 2021, SimCSE, equation 5 (hard negatives) and appendix A (learning rate);
         Radford et al. 2021, CLIP, figure 3 (both directions); Henderson et al. 2017, section 4.4
@@ -49,9 +44,12 @@ class Contrastive(Objective):
     """
 
     temperature: float = setting(0.05, "Cosines are divided by it.", above=0)
+    hard_negatives: int | None = setting(
+        None, "Hard negatives per example at most; by default 1 of NLI data, all of pairs."
+    )
 
     name: ClassVar[str] = "contrastive"
-    data_forms: ClassVar[tuple[DataForm, ...]] = (NLI,)
+    data_forms: ClassVar[tuple[DataForm, ...]] = (NLI, PAIRS)
     normalize: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 5e-5
     summary: ClassVar[str] = (
@@ -62,44 +60,32 @@ class Contrastive(Objective):
     source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 5"
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
-        """One row per entailment: premise, hypothesis, and a contradiction of the same premise.
+        """One row per positive: anchor, positive, and hard negatives of the anchor.
 
-        The contradictions of a premise are assigned to its entailments in turn. Of entailments and
-        contradictions, repeated pairs come once, and those of a text with itself not at all; a pair
-        with both labels is an entailment.
+        The negatives of an anchor are assigned to its positives in turn. Of NLI data a premise is
+        the anchor, what it entails the positive, and what contradicts it the negative.
 
         Raises:
-            InputError: No entailment of two different texts.
+            InputError: No positive of two different texts.
         """
         import numpy as np
 
+        from sbertkit.training.anchors import by_anchor
         from sbertkit.training.examples import NO_TEXT, Examples
 
-        entailed: dict[int, dict[int, None]] = defaultdict(dict)  # as ordered sets
-        contradicted: dict[int, dict[int, None]] = defaultdict(dict)
-        left_out = Counter[str]()
-        for row, label in zip(data.rows, data.label_numbers, strict=True):
-            if label in (data.form.positive, data.form.negative):
-                premise, hypothesis = table.numbers(row[:2])
-                of_label = entailed if label == data.form.positive else contradicted
-                if premise == hypothesis:
-                    left_out[_SAME_TEXT] += 1
-                elif hypothesis in of_label[premise]:
-                    left_out[_REPEATED] += 1
-                else:
-                    of_label[premise][hypothesis] = None
+        found = by_anchor(data, table)
+        limit = self.hard_negatives or data.form.hard_negatives
         rows = []
-        for premise, hypotheses in entailed.items():
-            negatives = [text for text in contradicted[premise] if text not in hypotheses]
-            left_out[_ENTAILED_TOO] += len(contradicted[premise]) - len(negatives)
-            for place, hypothesis in enumerate(hypotheses):
-                negative = negatives[place % len(negatives)] if negatives else NO_TEXT
-                rows.append((premise, hypothesis, negative))
-        left_out = +left_out  # without zeros
-        _check_examples(rows, left_out)
-        texts = np.array(rows, dtype=np.int64)
-        positives = {premise: set(hypotheses) for premise, hypotheses in entailed.items()}
-        return Examples(texts, np.zeros(len(texts)), texts[:, 0], positives, dict(left_out))
+        for anchor, positives in found.positives.items():
+            negatives = found.negatives[anchor]
+            for place, positive in enumerate(positives):
+                own = _in_turn(negatives, place, len(positives))[:limit]
+                rows.append((anchor, positive, *own))
+        _check_examples(rows, found.left_out, data.form)
+        texts = np.full((len(rows), max(3, *map(len, rows))), NO_TEXT, np.int64)
+        for number, row in enumerate(rows):
+            texts[number, : len(row)] = row
+        return Examples(texts, np.zeros(len(texts)), texts[:, 0], found.never, found.left_out)
 
     def check_batches(self, examples: "Examples", batches: Iterable[Sequence[int]]) -> None:
         """Nothing, if each batch has a negative, as `collate` counts them.
@@ -173,6 +159,12 @@ class Contrastive(Objective):
         ) / 2
 
 
+def _in_turn(negatives: list[int], place: int, positives: int) -> list[int]:
+    """The share of the positive at a place among so many: one at least, where there is any."""
+    own = negatives[place::positives]
+    return own if own or not negatives else [negatives[place % len(negatives)]]
+
+
 def _false_negatives(
     examples: "Examples", anchors: "Int64", texts: "Int64"
 ) -> "npt.NDArray[np.bool_]":
@@ -189,8 +181,8 @@ def _has_negative(examples: "Examples", rows: Sequence[int]) -> bool:
     """Whether a batch of those rows has any text to tell a positive or an anchor from."""
     from sbertkit.training.examples import NO_TEXT
 
-    texts = examples.texts[rows]  # (B, 3)
-    if (texts[:, 2] != NO_TEXT).any():  # each is one of its own anchor
+    texts = examples.texts[rows]  # (B, columns)
+    if (texts[:, 2:] != NO_TEXT).any():  # each is one of its own anchor
         return True
     anchors, positives = set(texts[:, 0].tolist()), set(texts[:, 1].tolist())
     return any(
@@ -200,21 +192,19 @@ def _has_negative(examples: "Examples", rows: Sequence[int]) -> bool:
     )
 
 
-def _check_examples(rows: Sequence[tuple[int, int, int]], left_out: Mapping[str, int]) -> None:
+def _check_examples(
+    rows: Sequence[tuple[int, ...]], left_out: Mapping[str, int], form: DataForm
+) -> None:
     """Refuses no examples; warns of rows left out, and where no example has a hard negative."""
-    from sbertkit.training.examples import NO_TEXT
-
     counted = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
     if not rows:
         rest = f" ({counted})" if counted else ""
         raise InputError(
-            "the objective contrastive needs pairs labeled entailment of two different texts, "
-            f"found none{rest}; add such data or choose another objective (--objective), softmax"
+            f"the objective contrastive needs pairs labeled {form.labels[form.positive]} of two "
+            f"different texts, found none{rest}; add such data or choose another objective "
+            "(--objective)"
         )
     if counted:
         logger.warning("rows that the objective contrastive leaves out: %s", counted)
-    if all(negative == NO_TEXT for _, _, negative in rows):
-        logger.warning(
-            "no premise has both an entailment and a contradiction: training on in-batch "
-            "negatives alone"
-        )
+    if all(len(row) == 2 for row in rows):
+        logger.warning("no example has a hard negative: training on in-batch negatives alone")

@@ -53,7 +53,7 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
         setup = set_up(task)
     with under_way("measuring the encoder before training", shown=shown):
         before = _quality(task)
-    labels = task.data.form.labels
+    labels = _ordered_labels(task)
     if not task.encoder.spec.scores_pairs:  # whose head may be new
         _check_start(before.snapshot, task.encoder)
     if (
@@ -97,6 +97,11 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
             100 * (before.quality.spearman or 0.0),
         )
     return result
+
+
+def _ordered_labels(task: Task) -> tuple[str, ...]:
+    """The labels whose order the guard checks, if any."""
+    return task.data.form.labels if task.data.form.ordered else ()
 
 
 def _check_start(snapshot: SpaceSnapshot, encoder: Encoder) -> None:
@@ -199,7 +204,7 @@ def _train(
     if config.guard:
         probe = probe_of(encoder, task.data, SPACE_PAIRS, config.seed)
         first = probe.snapshot(encoder)
-        guard = None if first is None else Guard(first, task.data.form.labels)
+        guard = None if first is None else Guard(first, _ordered_labels(task))
     with track("training", setup.plan.total, shown=config.progress, note=log.note) as advance:
         advance(step)
         tracked = Tracked(encoder, probe, task.dev)
