@@ -50,6 +50,10 @@ class Range(NamedTuple):
     high: float
 
 
+class Sizes(tuple[int, ...]):
+    """Distinct sizes, each at least 1."""
+
+
 def setting(default: Any, help: str, **more: Any) -> Any:  # noqa: A002  # as click and argparse name it
     """A dataclass field with that default; `more` are attributes of `Setting`, no others."""
     return field(default=default, metadata={_KEY: Setting(help=help, **more)})
@@ -63,15 +67,20 @@ def settings_of(record: Any) -> dict[str, Setting]:
 def value_type(one: "Field[Any]") -> Any:
     """The type of a field's values without None and type parameters, such as ``int`` or ``tuple``.
 
-    Two numbers are a `Range`.
+    Two numbers are a `Range`, any number of whole ones `Sizes`.
 
     Args:
         one: Of a dataclass whose annotations are evaluated.
     """
     kinds = [kind for kind in _kinds(one) if kind is not NoneType]
-    if get_args(kinds[0]) == (float, float):
-        return Range
+    known = _TUPLES.get(get_args(kinds[0]))
+    if known is not None:
+        return known
     return get_origin(kinds[0]) or kinds[0]
+
+
+_TUPLES: dict[tuple[Any, ...], type] = {(float, float): Range, (int, ...): Sizes}
+"""What tuples stand for, by the types of their items."""
 
 
 def check_settings(record: Any) -> None:
@@ -155,4 +164,21 @@ def _range(name: str, value: object, known: Setting) -> Range:
     return found
 
 
-_CHECKS = {int: _whole, float: _number, bool: _flag, str: _text, tuple: _names, Range: _range}
+def _sizes(name: str, value: object, known: Setting) -> Sizes:
+    if not isinstance(value, tuple | list) or not value:
+        raise InputTypeError(f"{name} must be a tuple of sizes, found {value!r}")
+    sizes = Sizes(_whole(f"a size of {name}", one, known) for one in value)
+    if len(set(sizes)) < len(sizes):
+        raise InputError(f"{name} must be distinct sizes, found {', '.join(map(str, sizes))}")
+    return sizes
+
+
+_CHECKS = {
+    int: _whole,
+    float: _number,
+    bool: _flag,
+    str: _text,
+    tuple: _names,
+    Range: _range,
+    Sizes: _sizes,
+}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sbertkit.settings import Range, Setting, settings_of, value_type
+from sbertkit.settings import Range, Setting, Sizes, settings_of, value_type
 
 
 class Names(click.ParamType[Any]):
@@ -103,6 +103,7 @@ _TYPES: dict[Any, Callable[[Setting], Any]] = {
     tuple: lambda known: Names(known.choices),
     Mapping: lambda _: _LabelMap(),
     Range: lambda _: _Range(),
+    Sizes: lambda _: Numbers(),
 }
 """The type of an option, by that of its setting."""
 

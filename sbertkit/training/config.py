@@ -49,6 +49,11 @@ class TrainConfig:
     normalize: bool | None = setting(
         None, "Unit-length vectors in training; by default as the objective wants."
     )
+    matryoshka: tuple[int, ...] | None = setting(
+        None,
+        "Sizes to which vectors are truncated; the loss is the sum of those of all sizes.",
+        metavar="384,192,96",
+    )
     max_tokens: int | None = setting(
         None,
         "Tokens per text, the rest is truncated; by default as the base declares.",
@@ -95,7 +100,7 @@ class TrainConfig:
         content = {name: getattr(self, name) for name in settings if not settings[name].runtime}
         if self.labels is not None:
             content["labels"] = {str(number): name for number, name in self.labels.items()}
-        return content
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in content.items()}
 
 
 def _labels(labels: object) -> dict[int, str]:

@@ -104,7 +104,25 @@ class Recipe:
         if dev is not None:
             data = _without_overlap(data, dev, config)
         encoder = self._base(config)
-        return Task(encoder, self.objective, self._head(encoder), data, dev, config)
+        head = self._head(encoder)
+        self._check_sizes(encoder.dim, head)
+        return Task(encoder, self.objective, head, data, dev, config)
+
+    def _check_sizes(self, dim: int, head: "nn.Module") -> None:
+        """Refuses sizes to which vectors cannot be truncated in training."""
+        sizes = self.config.matryoshka
+        if sizes is None:
+            return
+        if head.state_dict():
+            raise InputError(
+                f"matryoshka (--matryoshka) is not for the objective {self.objective.name}, whose "
+                "head takes vectors of one size; choose another objective (--objective)"
+            )
+        if max(sizes) > dim:
+            raise InputError(
+                f"matryoshka (--matryoshka) must be sizes up to that of the vectors, {dim}, found "
+                f"{max(sizes)}"
+            )
 
     def _base(self, config: TrainConfig) -> Encoder:
         """The base; for a re-ranker, with a head, which is new where it has none."""

@@ -218,7 +218,9 @@ def _train(
             read_model(setup, checkpoint.model)
             return monitor, log
         encoder.torch.make_trainable()
-        model = Siamese(encoder.torch.network, task.objective, task.head)
+        model = Siamese(
+            encoder.torch.network, task.objective, task.head, sizes=config.matryoshka
+        )
         trainer = SiameseTrainer(
             model,
             arguments,
