@@ -1,7 +1,10 @@
 """The settings of a training run, checked when they are made."""
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sbertkit.arguments import refuses_unknown, whole_number
@@ -11,6 +14,9 @@ from sbertkit.settings import check_settings, setting, settings_of
 
 SCHEDULES = ("linear", "cosine", "constant")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+
+HEAD, ALL = "head", "all"
+"""What may move beside a number of layers: what is above them, and everything."""
 
 _MAX_SEED = 2**32 - 1
 """NumPy's old generator, which the Trainer seeds, takes no more."""
@@ -39,6 +45,17 @@ class TrainConfig:
     )
     max_grad_norm: float = setting(
         1.0, "Gradients are scaled down to this norm; 0 for no clipping.", minimum=0
+    )
+    freeze_layers: int | None = setting(
+        None, "Embeddings and so many of the lowest layers do not move.", minimum=0
+    )
+    layer_decay: float | None = setting(
+        None, "The rate of each layer is that of the next one, times this.", above=0, maximum=1
+    )
+    unfreeze: str | None = setting(
+        None,
+        "From which epoch on what moves: head, so many of the highest layers, or all.",
+        metavar="0:head,1:2,2:5,3:all",
     )
     precision: str = setting(
         "auto",
@@ -91,8 +108,22 @@ class TrainConfig:
             raise InputError(
                 f"warmup must be a share below 1 or a whole number of steps, not {self.warmup}"
             )
+        if self.freeze_layers is not None and self.unfreeze is not None:
+            raise InputError(
+                "freeze_layers (--freeze-layers) and unfreeze (--unfreeze) do not go together"
+            )
+        _ = self.unfreezing
         if self.labels is not None:
             object.__setattr__(self, "labels", _labels(self.labels))
+
+    @property
+    def unfreezing(self) -> tuple[tuple[int, str], ...]:
+        """The epochs of `unfreeze`, and what moves from each on.
+
+        Raises:
+            InputError: It is malformed, or a later entry moves less.
+        """
+        return () if self.unfreeze is None else _unfreezing(self.unfreeze)
 
     def identity(self) -> dict[str, Any]:
         """All that decides the weights, as JSON can hold it: what a resumed run must share."""
@@ -101,6 +132,25 @@ class TrainConfig:
         if self.labels is not None:
             content["labels"] = {str(number): name for number, name in self.labels.items()}
         return {key: list(v) if isinstance(v, tuple) else v for key, v in content.items()}
+
+
+def _unfreezing(text: str) -> tuple[tuple[int, str], ...]:
+    entries = [re.fullmatch(rf"\s*(\d+):({HEAD}|{ALL}|\d+)\s*", one) for one in text.split(",")]
+    found = [(int(one[1]), one[2]) for one in entries if one]
+    epochs = [epoch for epoch, _ in found]
+    named = {HEAD: 0.0, ALL: math.inf}
+    sizes = [named[what] if what in named else float(what) for _, what in found]
+    if len(found) < len(entries) or epochs[0] != 0 or not (_rises(epochs) and _rises(sizes)):
+        raise InputError(
+            "unfreeze (--unfreeze) must have epochs from 0 on with head, a number of the highest "
+            "layers or all, each more than the one before, such as 0:head,1:2,3:all; found "
+            f"{text!r}"
+        )
+    return tuple(found)
+
+
+def _rises(numbers: Sequence[float]) -> bool:
+    return all(one < two for one, two in pairwise(numbers))
 
 
 def _labels(labels: object) -> dict[int, str]:

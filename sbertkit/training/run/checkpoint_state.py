@@ -100,8 +100,13 @@ def check_schedule(path: Path, scheduler: Any) -> None:
 
 
 @contextmanager
-def checked_optimizer(path: Path, optimizer: Optimizer) -> Iterator[None]:
+def checked_optimizer(path: Path, optimizer: Optimizer, *, complete: bool = True) -> Iterator[None]:
     """Lets the block load the optimizer's state from that file, which must fit the weights.
+
+    Args:
+        path: The file.
+        optimizer: As it is before any step.
+        complete: Whether all weights have moved; else some may have no moments yet.
 
     Raises:
         InputError: A setting or moment has another name, type or shape, which the first step
@@ -116,6 +121,8 @@ def checked_optimizer(path: Path, optimizer: Optimizer) -> Iterator[None]:
         state = optimizer.state[parameter]
         shapes = {name: getattr(value, "shape", None) for name, value in state.items()}
         like = parameter.shape
+        if not (complete or shapes):
+            continue
         if shapes != {"step": torch.Size(), "exp_avg": like, "exp_avg_sq": like}:
             raise _unfit(path, f"found {shapes} for weights of shape {like}")
 

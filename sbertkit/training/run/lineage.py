@@ -82,6 +82,7 @@ def record_of(
         "objective": task.objective.name,
         "head": bool(task.head.state_dict()),
         "labels": list(data.form.labels),
+        "parts": setup.moving.record(),
         "data": [
             {**asdict(source), "source": lineage_name(source.source)} for source in data.sources
         ],

@@ -12,7 +12,7 @@ from transformers.integrations import integration_utils as trackers
 
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, TrainingStopped
-from sbertkit.progress import track, under_way
+from sbertkit.progress import say, track, under_way
 from sbertkit.training.batches import Collator
 from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
@@ -51,6 +51,8 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     shown = config.progress and launch().is_main
     with under_way(f"tokenizing the texts of {len(task.data.rows):,} rows", shown=shown):
         setup = set_up(task)
+    if shown and setup.moving.parts:
+        say(f"what moves: {setup.moving}")
     with under_way("measuring the encoder before training", shown=shown):
         before = _quality(task)
     labels = _ordered_labels(task)
@@ -218,6 +220,7 @@ def _train(
             read_model(setup, checkpoint.model)
             return monitor, log
         encoder.torch.make_trainable()
+        setup.moving.start()
         model = Siamese(
             encoder.torch.network, task.objective, task.head, sizes=config.matryoshka
         )
@@ -228,6 +231,7 @@ def _train(
             collator=Collator(setup.examples, setup.table, encoder.spec.collator, task.objective),
             store=folder.store,
             monitor=monitor,
+            moving=setup.moving,
             write_model=lambda place: write_model(setup, place),
             read_model=lambda place: read_model(setup, place),
         )

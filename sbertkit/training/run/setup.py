@@ -15,6 +15,7 @@ from sbertkit.training.recipe import Task
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.monitor import Plan
+from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.precision import choose_precision
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Setup:
         table: Their texts.
         order: Rows of each batch.
         plan: When what is done.
+        moving: What of the encoder moves.
         warmup: Optimizer steps of the warm-up.
         precision: ``fp32``, ``bf16`` or ``fp16``.
     """
@@ -45,6 +47,7 @@ class Setup:
     table: TextTable
     order: BatchOrder
     plan: Plan
+    moving: Moving
     warmup: int
     precision: str
 
@@ -93,7 +96,16 @@ def set_up(task: Task) -> Setup:
         )
     interval = config.checkpoint_steps or max(-(-total // _CHECKPOINTS), _MIN_INTERVAL)
     plan = Plan(total, interval, config.patience)
-    return Setup(task, examples, table, order, plan, warmup, precision)
+    moving = Moving(
+        encoder, task.head, config, steps_per_epoch=updates, epochs=math.ceil(total / updates)
+    )
+    if processes > 1 and moving.is_progressive:
+        raise InputError(
+            f"unfreeze (--unfreeze) is for one process, found {processes}; start one, or leave it out"
+        )
+    if moving.parts:
+        logger.info("what moves: %s", moving)
+    return Setup(task, examples, table, order, plan, moving, warmup, precision)
 
 
 def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:

@@ -14,7 +14,13 @@ import torch
 from accelerate.data_loader import prepare_data_loader
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerState,
+    TrainingArguments,
+)
 
 from sbertkit.errors import TrainingStopped
 from sbertkit.storage import writer_errors
@@ -29,6 +35,7 @@ from sbertkit.training.run.checkpoint_state import (
 )
 from sbertkit.training.run.checkpoints import CheckpointStore
 from sbertkit.training.run.monitor import Monitor
+from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.siamese import Siamese
 
 
@@ -66,6 +73,16 @@ class _ProcessBatches:
         return itertools.islice(self._order, self._process, None, self._processes)
 
 
+class _Unfreezing(TrainerCallback):  # type: ignore[misc]  # no types there
+    """Lets those parts move that do so in the epoch of each step."""
+
+    def __init__(self, moving: Moving) -> None:
+        self._moving = moving
+
+    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
+        self._moving.at_step(state.global_step)
+
+
 class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
     """Trains a `Siamese`.
 
@@ -76,6 +93,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         collator: Makes a batch of rows.
         store: Where checkpoints go.
         monitor: Watches the run.
+        moving: What of the model moves.
         write_model: Writes encoder and head as they are now into a folder.
         read_model: Takes the weights of encoder and head from such a folder.
     """
@@ -89,6 +107,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         collator: Collator,
         store: CheckpointStore,
         monitor: Monitor,
+        moving: Moving,
         write_model: Callable[[Path], None],
         read_model: Callable[[Path], None],
     ) -> None:
@@ -96,6 +115,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         self._collator = collator
         self._store = store
         self._monitor = monitor
+        self._moving = moving
         self._write_model = write_model
         self._read_model = read_model
         super().__init__(
@@ -103,10 +123,20 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
             args=args,
             train_dataset=_RowNumbers(collator.rows),
             data_collator=collator,
-            callbacks=[monitor],
+            callbacks=[monitor, _Unfreezing(moving)],
         )
         self.remove_callback(PrinterCallback)
         monitor.report = self.log
+
+    def create_optimizer(self, model: nn.Module | None = None) -> Any:
+        """The optimizer, with a group for each part that has a rate of its own."""
+        if self.optimizer is not None or not self._moving.has_rates:
+            return super().create_optimizer(model)
+        names = set(self.get_decay_parameter_names(self.model))
+        decayed = {id(one) for name, one in self.model.named_parameters() if name in names}
+        kind, settings = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+        self.optimizer = kind(self._moving.groups(decayed, self.args.weight_decay), **settings)
+        return self.optimizer
 
     def get_train_dataloader(self) -> Any:
         """The batches of this process, on its device."""
@@ -188,7 +218,9 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
             return
         folder = Path(checkpoint)
         check_schedule(folder / SCHEDULER, self.lr_scheduler)
-        with checked_optimizer(folder / OPTIMIZER, self.optimizer):
+        with checked_optimizer(
+            folder / OPTIMIZER, self.optimizer, complete=not self._moving.is_progressive
+        ):
             super()._load_optimizer_and_scheduler(checkpoint)
 
     def _load_scaler(self, checkpoint: str | None) -> None:
