@@ -93,15 +93,23 @@ class Collator:
         table: Their texts.
         padder: Builds padded arrays as the encoder wants them.
         objective: Adds what it needs beside the texts.
+        mini_batch: Maximum of texts per group; None for no maximum.
     """
 
     def __init__(
-        self, examples: Examples, table: TextTable, padder: BatchCollator, objective: Objective
+        self,
+        examples: Examples,
+        table: TextTable,
+        padder: BatchCollator,
+        objective: Objective,
+        *,
+        mini_batch: int | None = None,
     ) -> None:
         self._examples = examples
         self._tokens = table.tokens
         self._padder = padder
         self._objective = objective
+        self._mini_batch = mini_batch
 
     @property
     def rows(self) -> int:
@@ -125,7 +133,7 @@ class Collator:
         columns[filled] = by_number[np.searchsorted(distinct, texts[filled], sorter=by_number)]
         groups = []
         start = 0
-        for end in length_groups(lengths):
+        for end in self._group_ends(lengths):
             batch = self._padder.collate(self._tokens, distinct[start:end])
             groups.append(
                 {
@@ -141,6 +149,12 @@ class Collator:
             start = end
         more: dict[str, Tensor] = self._objective.collate(self._examples, rows, columns, distinct)
         return {"groups": groups, "columns": torch.from_numpy(columns), **more}
+
+    def _group_ends(self, lengths: Int64) -> list[int]:
+        """Where each group of a sorted batch ends."""
+        if self._mini_batch is None:
+            return length_groups(lengths)
+        return [*range(self._mini_batch, len(lengths), self._mini_batch), len(lengths)]
 
 
 def length_groups(lengths: Int64) -> list[int]:

@@ -30,6 +30,11 @@ class TrainConfig:
     epochs: float = setting(1.0, "Passes over the data, fractions allowed.", above=0)
     max_steps: int | None = setting(None, "Maximum of optimizer steps, in place of epochs.")
     batch_size: int = setting(64, "Examples per batch, on each device.")
+    mini_batch: int | None = setting(
+        None,
+        "Texts per forward pass, so that large batches fit into memory: gradients are cached, and "
+        "each text is computed twice; by default all texts of a batch at once.",
+    )
     accumulation: int = setting(1, "Batches per optimizer step, whose gradients are added up.")
     learning_rate: float | None = setting(
         None, "Peak learning rate; by default that of the objective.", above=0, flags=("--lr",)

@@ -222,13 +222,23 @@ def _train(
         encoder.torch.make_trainable()
         setup.moving.start()
         model = Siamese(
-            encoder.torch.network, task.objective, task.head, sizes=config.matryoshka
+            encoder.torch.network,
+            task.objective,
+            task.head,
+            sizes=config.matryoshka,
+            caches=config.mini_batch is not None,
         )
         trainer = SiameseTrainer(
             model,
             arguments,
             order=setup.order,
-            collator=Collator(setup.examples, setup.table, encoder.spec.collator, task.objective),
+            collator=Collator(
+                setup.examples,
+                setup.table,
+                encoder.spec.collator,
+                task.objective,
+                mini_batch=config.mini_batch,
+            ),
             store=folder.store,
             monitor=monitor,
             moving=setup.moving,

@@ -99,10 +99,12 @@ def set_up(task: Task) -> Setup:
     moving = Moving(
         encoder, task.head, config, steps_per_epoch=updates, epochs=math.ceil(total / updates)
     )
-    if processes > 1 and moving.is_progressive:
-        raise InputError(
-            f"unfreeze (--unfreeze) is for one process, found {processes}; start one, or leave it out"
-        )
+    for name in ("unfreeze", "mini_batch"):
+        if processes > 1 and getattr(config, name) is not None:
+            raise InputError(
+                f"{name} (--{name.replace('_', '-')}) is for one process, found {processes}; start "
+                "one, or leave it out"
+            )
     if moving.parts:
         logger.info("what moves: %s", moving)
     return Setup(task, examples, table, order, plan, moving, warmup, precision)

@@ -1,6 +1,6 @@
 """The network in training: an encoder's own network, an objective and its head."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sbertkit.training.objectives import Objective
+from sbertkit.training.run.gradient_cache import cached_vectors
 
 
 class Siamese(nn.Module):
@@ -20,6 +21,7 @@ class Siamese(nn.Module):
         objective: Turns vectors into a loss.
         head: The objective's own layer.
         sizes: The loss is the sum of those of vectors truncated to each of these sizes.
+        caches: Whether gradients are cached, so that one group of a batch is in memory at a time.
     """
 
     def __init__(
@@ -29,23 +31,30 @@ class Siamese(nn.Module):
         head: nn.Module,
         *,
         sizes: Sequence[int] | None = None,
+        caches: bool = False,
     ) -> None:
         super().__init__()
         self.network = network
         self.objective = objective
         self.head = head
         self.sizes = sizes
+        self.caches = caches
 
     def forward(self, batch: dict[str, Any]) -> Tensor:
         """The loss of a batch (see `Collator`)."""
-        parts = [
-            self.network(group["input_ids"], group["mask"], group.get("types"))
-            for group in batch["groups"]
-        ]
-        vectors = torch.cat(parts)
+        groups = batch["groups"]
+        if self.caches:
+            vectors = cached_vectors(self._vectors, groups)
+        else:
+            vectors = torch.cat([self._vectors(group) for group in groups])
         # A head and a softmax over cosines lose too much in half precision.
         with torch.autocast(vectors.device.type, enabled=False):
             return self._loss(vectors.float(), batch)
+
+    def _vectors(self, group: Mapping[str, Tensor]) -> Tensor:
+        """The vectors of a group of texts."""
+        vectors: Tensor = self.network(group["input_ids"], group["mask"], group.get("types"))
+        return vectors
 
     def _loss(self, vectors: Tensor, batch: dict[str, Any]) -> Tensor:
         """The loss of vectors in float32, over all sizes.

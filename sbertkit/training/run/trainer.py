@@ -130,7 +130,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
 
     def create_optimizer(self, model: nn.Module | None = None) -> Any:
         """The optimizer, with a group for each part that has a rate of its own."""
-        if self.optimizer is not None or not self._moving.has_rates:
+        if not self._moving.has_rates:
             return super().create_optimizer(model)
         names = set(self.get_decay_parameter_names(self.model))
         decayed = {id(one) for name, one in self.model.named_parameters() if name in names}
