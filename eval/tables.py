@@ -148,9 +148,9 @@ def train_reranker_table(entries: Figures) -> str:
     for name, title in titles.items():
         if name in figures:
             run, settings = figures[name], figures[name]["settings"]
-            length = f"{settings['max_steps']} steps"
+            length = f"steps: {settings['max_steps']}"
             if settings["max_steps"] is None:
-                length = f"{settings['epochs']:g} epochs"
+                length = f"epochs: {settings['epochs']:g}"
             shares = (f"{run['counts']['relevant']:,}", f"{run['counts']['other']:,}")
             rows.append((title, *shares, length, settings["batch_size"], settings["max_tokens"]))
     header = ("one after the other", "relevant", "other", "length", "batch", "tokens")

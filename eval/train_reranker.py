@@ -14,6 +14,8 @@ none can be downloaded.
 
 import json
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ from sbertkit.data.nli import read_nli
 from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.encoder.resolve import BUNDLED_NAME
 
-SOURCES = [*WEIGHTS, "sbertkit/reranking", "eval/train_reranker.py"]
+SOURCES = [*WEIGHTS, "eval/train_reranker.py"]
 
 
 def nli_pairs(file: Path) -> RankingSet:
@@ -57,10 +59,10 @@ def opened_index(root: Path, work: Path) -> SearchIndex:
     return SearchIndex.open(path)
 
 
-def trained(base: Path | str, output: Path, **settings: Any) -> Figures:
+def trained(output: Path, train: Callable[[], object]) -> Figures:
     """What a run was trained on that is begun, resumed, or was done before."""
     if not output.exists():
-        train_reranker(base, output=output, **settings)
+        train()
     lineage = json.loads((output / "sbertkit.json").read_text(encoding="utf-8"))["lineage"]
     return {name: lineage[name] for name in ("examples", "counts", "objective", "settings")}
 
@@ -78,31 +80,41 @@ def config(given: Namespace, output: Path, steps: int | None, **more: Any) -> Tr
     )
 
 
-def train(given: Namespace, data: Path) -> Figures:
-    """Both runs."""
-    base: Path | str = given.base
-    figures: Figures = {}
-    if given.nli_steps:
-        output = given.output / "nli"
-        figures["nli"] = trained(
-            base,
-            output,
-            data=nli_pairs(data / "nli/snli/train_part.jsonl.gz"),
-            objective=BinaryCrossEntropy(positive_weight=1.0),
-            config=config(given, output, given.nli_steps),
-        )
-        base = output
-    root, output = data / "retrieval/scifact", given.output / "model"
+def train_on_nli(given: Namespace, data: Path, output: Path) -> None:
+    """The first run."""
+    train_reranker(
+        given.base,
+        nli_pairs(data / "nli/snli/train_part.jsonl.gz"),
+        output,
+        objective=BinaryCrossEntropy(positive_weight=1.0),
+        config=config(given, output, given.nli_steps),
+    )
+
+
+def train_on_scifact(given: Namespace, base: Path | str, root: Path, output: Path) -> None:
+    """The last run."""
     with opened_index(root, given.output) as index:
-        figures["scifact"] = trained(
+        train_reranker(
             base,
+            root,
             output,
-            data=root,
             objective=BinaryCrossEntropy(positive_weight=given.negatives / 2),
             mine=index,
             mining=Mining(negatives=given.negatives, mine_depth=50),
             config=config(given, output, given.max_steps, epochs=given.epochs),
         )
+
+
+def train(given: Namespace, data: Path) -> Figures:
+    """Both runs, as far as they are not done."""
+    base: Path | str = given.base
+    figures: Figures = {}
+    if given.nli_steps:
+        output = given.output / "nli"
+        figures["nli"] = trained(output, partial(train_on_nli, given, data, output))
+        base = output
+    root, output = data / "retrieval/scifact", given.output / "model"
+    figures["scifact"] = trained(output, partial(train_on_scifact, given, base, root, output))
     return figures | {"fingerprint": Reranker.load(output, device="cpu").fingerprint}
 
 
