@@ -207,7 +207,7 @@ def test_entailments_alone_are_enough_for_the_contrastive_objective(
 ) -> None:
     result = train([row for row in rows(5) if row[0] == "entailment"], "contrastive")
     assert result.record["examples"] == 5
-    assert ["no premise has both" in text for text in said(caplog)] == [True]
+    assert ["no example has a hard negative" in text for text in said(caplog)] == [True]
 
 
 def test_no_premise_needs_both_an_entailment_and_a_contradiction(
@@ -217,7 +217,7 @@ def test_no_premise_needs_both_an_entailment_and_a_contradiction(
     pairs = [row for number, row in enumerate(made) if row[0] == LABELS[2 * (number // 3 % 2)]]
     result = train(pairs, "contrastive")
     assert result.record["examples"] == 3
-    assert ["no premise has both" in text for text in said(caplog)] == [True]
+    assert ["no example has a hard negative" in text for text in said(caplog)] == [True]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
