@@ -61,12 +61,14 @@ def main() -> None:
         encoder = Encoder.load(BUNDLED_NAME, device="cpu")
         with SearchIndex.build(demo_corpus(), encoder, path, progress=True) as index:
             write_peer_index(index, Path(folder))
-            best = index.search(QUERY, 1)[0]
+            best = index.search(QUERY, 1, mode="dense")[0]
         ways = {
             "sentence-transformers and faiss": Command(
                 sys.executable, "-c", PEER, str(resolve_model(BUNDLED_NAME)), folder, QUERY
             ),
-            "sbertkit search": Command(sys.executable, "-m", "sbertkit", "search", path, QUERY),
+            "sbertkit search": Command(
+                *(sys.executable, "-m", "sbertkit", "search", path, QUERY, "--mode", "dense")
+            ),
         }
         peer, ours = alternate(arguments.runs, *(way.seconds for way in ways.values()))
         for way in ways.values():

@@ -58,7 +58,7 @@ CORPORA = {
 _MEASURE = "nDCG@10"
 SOURCES = [
     "sbertkit/evaluation/diagnosis",
-    "sbertkit/evaluation/pseudo_pairs.py",
+    "sbertkit/data/pseudo_pairs.py",
     "sbertkit/metrics/cosine.py",
     *ENCODER_SOURCES,
 ]

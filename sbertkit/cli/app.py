@@ -22,7 +22,10 @@ _COMMANDS = {
     "add": ("changes", "Add the documents of CORPUS to the index DIR."),
     "upsert": ("changes", "Add documents to the index DIR, or replace them by their ids."),
     "delete": ("changes", "Delete documents by their IDs from the index DIR, all or none."),
-    "tune": ("tune", "Make the index DIR reach a recall, or change its kind, in one commit."),
+    "tune": (
+        "tune",
+        "Make the index DIR reach a recall, or change its kind or weight, in one commit.",
+    ),
     "compact": ("maintain", "Rewrite the index DIR without its deleted documents."),
     "info": ("index", "Describe the index DIR."),
     "verify": ("index", "Check every file of the index DIR."),

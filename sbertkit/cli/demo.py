@@ -61,7 +61,8 @@ def demo(output: str, quiet: bool) -> None:
     print_line(f"Indexing 27,254 WordNet glosses with {DEFAULT_MODEL} into {output} ...")
     encoder = Encoder.load(DEFAULT_MODEL)
     with SearchIndex.build(demo_corpus(), encoder, output, progress=not quiet) as index:
-        hits = index.search_batch([description.text for description in DESCRIPTIONS], _DEPTH)
+        texts = [description.text for description in DESCRIPTIONS]
+        hits = index.search_batch(texts, _DEPTH, mode="dense")  # which have other words
     rows = [_row(description, found) for description, found in zip(DESCRIPTIONS, hits, strict=True)]
     print_table(("description", "word", "rank>", "first found"), rows, title="Reverse dictionary")
     good = sum(isinstance(row[2], int) and row[2] <= _SHOWN for row in rows)

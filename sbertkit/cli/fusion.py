@@ -1,12 +1,41 @@
 """The options of commands that search: by vectors, words or both, and how these become one."""
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbertkit.cli.options import Command, given_options
 from sbertkit.retrieval.modes import CONVEX, DENSE, FUSIONS, HYBRID, MODES
+
+if TYPE_CHECKING:
+    from sbertkit.retrieval.results import WeightInfo
+
+
+class WeightOrAuto(click.ParamType[Any]):
+    """A weight of vectors, or ``auto``."""
+
+    name = "weight"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        """The weight, 0 to 1, or ``auto``."""
+        if value == "auto":
+            return "auto"
+        weight: float = click.FloatRange(0, 1).convert(value, param, ctx)
+        return weight
+
+
+def weight_text(weight: "WeightInfo") -> str:
+    """What vectors count in a hybrid search, in a line."""
+    if weight.queries:
+        changed = f", {weight.changed:,} vectors changed since" if weight.changed else ""
+        source = f"measured with {weight.queries:,} {weight.source}{changed}"
+    else:
+        source = "given" if weight.source == "given" else "by default, not measured"
+    return f"{weight.value:g} of vectors and {1 - weight.value:g} of words, {source}"
+
 
 _mode_option = click.option(
     "--mode",
@@ -27,7 +56,7 @@ _weight_option = click.option(
     "--weight",
     type=click.FloatRange(0, 1),
     help="In mode hybrid, what vectors count in a convex combination; words count the rest.  "
-    "[default: 0.5]",
+    "[default: that of the index]",
 )
 
 
@@ -48,7 +77,7 @@ def mode_options(command: Command) -> Command:
         if mode == HYBRID:
             from sbertkit.retrieval.fusion import Fusion
 
-            fusion = {"fusion": Fusion(method) if weight is None else Fusion(method, weight)}
+            fusion = {"fusion": Fusion(method, weight)}
         return command(mode=mode, fusion=fusion, **others)
 
     return _mode_option(_method_option(_weight_option(with_mode)))  # type: ignore[return-value]

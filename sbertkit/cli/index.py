@@ -7,6 +7,7 @@ import click
 
 from sbertkit.cli.changes import print_changes
 from sbertkit.cli.completion import INDEX, PATH
+from sbertkit.cli.fusion import weight_text
 from sbertkit.cli.lexical import lexical_options
 from sbertkit.cli.options import (
     LoadEncoder,
@@ -45,7 +46,7 @@ _MAX_LISTED = 12
 _FIXED = {
     *("kind", "recall", "memory", "queries", "clusters", "factory"),
     *("with_encoder", "long", "overlap"),
-    *("lexical", "language", "k1", "b"),
+    *("lexical", "language", "k1", "b", "weight"),
 }
 """Parameters that a change keeps."""
 
@@ -93,6 +94,12 @@ _LARGE_SHARE = 10
     "truncate them; or the mean of the vectors of their passages.",
 )
 @lexical_options(True, "Make the documents searchable by their words, too.")
+@click.option(
+    "--weight",
+    type=click.FloatRange(0, 1),
+    help="What vectors count in a search by vectors and words; by default measured with parts of "
+    "documents.",
+)
 @click.option("--replace", is_flag=True, help="Replace the index of another corpus that is at DIR.")
 @click.option(
     "--update",
@@ -117,6 +124,7 @@ def index(
     vectors: str | None,
     long: LongOptions,
     lexical: "Lexical",
+    weight: float | None,
     replace: bool,
     update: bool,
     read: "ReadOptions",
@@ -143,6 +151,8 @@ def index(
 
     if output is None and corpus == "-":
         raise click.UsageError("standard input has no name: give the index folder with -o DIR")
+    if weight is not None and lexical is False:
+        raise click.UsageError("--weight goes with no --no-lexical")
     if update and (resume or vectors is not None):
         raise click.UsageError("--update goes with neither --resume nor --vectors")
     path = str(default_index_path(corpus) if output is None else output)
@@ -165,7 +175,7 @@ def index(
         progress=not quiet,
         long=long.mode,
         lexical=lexical,
-        options=BuildOptions(clusters, factory, vectors, overlap=long.overlap),
+        options=BuildOptions(clusters, factory, vectors, overlap=long.overlap, weight=weight),
     ) as built:
         facts = built.info()
     rest = facts.bytes - facts.encoder_bytes
@@ -184,6 +194,7 @@ def index(
     if facts.lexical is not None:
         detected = "" if "language" in given_options(click.get_current_context()) else ", detected"
         print_line(f"words: {_words_text(facts.lexical)}{detected}")
+        print_line(f"hybrid search: {weight_text(facts.lexical.weight)}")
 
 
 def _words_text(lexical: "LexicalInfo") -> str:
@@ -264,6 +275,8 @@ def info(directory: str, output_format: str) -> None:
         facts["memory"] = described.memory or "any"
         lexical = described.lexical
         facts["lexical"] = "left out" if lexical is None else _words_text(lexical)
+        if lexical is not None:
+            facts["weight"] = weight_text(lexical.weight)
         measured = described.measured
         facts["measured"] = "not measured" if measured is None else recall_text(measured)
         if described.kind == "flat":
@@ -277,6 +290,7 @@ def info(directory: str, output_format: str) -> None:
             "long": "long texts",
             "vectors": "vectors, of passages",
             "lexical": "words",
+            "weight": "hybrid search",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
         if measured is not None:

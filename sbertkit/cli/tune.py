@@ -3,6 +3,7 @@
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL
+from sbertkit.cli.fusion import WeightOrAuto, weight_text
 from sbertkit.cli.options import device_option, quiet_option, trust_option, wait_option
 from sbertkit.cli.output import print_line
 from sbertkit.cli.recall import (
@@ -20,8 +21,13 @@ from sbertkit.index.kinds import NAMES
 @click.option(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
-    required=True,
     help="Recall@10 that a search is to reach; 1 is exhaustive search.",
+)
+@click.option(
+    "--weight",
+    type=WeightOrAuto(),
+    metavar="WEIGHT",
+    help="What vectors count in --mode hybrid, 0 to 1; auto measures it with parts of documents.",
 )
 @click.option(
     "--kind",
@@ -40,7 +46,8 @@ from sbertkit.index.kinds import NAMES
 @quiet_option
 def tune(
     directory: str,
-    recall: float,
+    recall: float | None,
+    weight: float | str | None,
     kind: str | None,
     factory: str | None,
     memory: str | None,
@@ -50,15 +57,17 @@ def tune(
     trust_remote_code: bool,
     quiet: bool,
 ) -> None:
-    """Make the index DIR reach a recall, or change its kind, in one commit.
+    """Make the index DIR reach a recall, or change its kind or weight, in one commit.
 
     It is trained, built and measured from the stored vectors; no document is encoded again. Queries
-    are encoded if they are given, or if the index has none stored.
+    are encoded if they are given, or if the index has none stored, and parts of documents for
+    --weight auto.
 
     \b
     Example:
       sbertkit tune indexes/articles --recall 0.99
       sbertkit tune indexes/articles --recall 0.95 --kind ivfpq --queries questions.txt
+      sbertkit tune indexes/articles --weight auto
     """
     from functools import partial
 
@@ -67,9 +76,24 @@ def tune(
     from sbertkit.retrieval.tune import tune_index
 
     del quiet
+    if recall is None and weight is None:
+        raise click.UsageError("give --recall, --weight or both")
     load = partial(load_encoder, model=model, device=device, trust_remote_code=trust_remote_code)
-    tune_index(directory, recall, load, kind=kind, factory=factory, memory=memory, queries=queries)
+    tune_index(
+        directory,
+        recall,
+        load,
+        weight=weight,
+        kind=kind,
+        factory=factory,
+        memory=memory,
+        queries=queries,
+    )
     facts = index_info(directory)
+    if weight is not None and facts.lexical is not None:
+        print_line(f"{directory}: hybrid search with {weight_text(facts.lexical.weight)}")
+    if recall is None:
+        return
     if facts.measured is None:
         print_line(f"{directory}: {facts.kind}, exhaustive search, recall@10 1")
         return

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
+from sbertkit.data.pseudo_pairs import all_halves
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_poolings
@@ -16,7 +17,6 @@ from sbertkit.encoder.pooling import POOLINGS, Pooling
 from sbertkit.encoder.report import EncodeStats
 from sbertkit.encoder.token_vectors import TokenVectors, token_vectors
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.evaluation.pseudo_pairs import all_halves
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import (
     alignment,

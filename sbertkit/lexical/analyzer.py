@@ -1,5 +1,7 @@
 """The words of a text in a language: which rule is whose."""
 
+from collections import Counter
+
 from sbertkit.lexical.analysis.chinese import chinese_places, chinese_words
 from sbertkit.lexical.analysis.scripts import is_han, is_unspaced, run_spans, runs_of
 from sbertkit.lexical.analysis.spaced import spaced_places, spaced_words
@@ -36,6 +38,11 @@ class Analyzer:
     def is_stop_word(self, run: str) -> bool:
         """Whether a run is one of the most frequent words of the language."""
         return run.casefold() in self._stop_words
+
+    def terms(self, text: str) -> Counter[str]:
+        """How often a text has each term."""
+        runs = self.runs(text)
+        return Counter(token.term for run in runs for token in self.words(run).tokens)
 
     def words(self, run: str) -> Words:
         """The words of a run."""

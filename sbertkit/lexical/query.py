@@ -67,6 +67,11 @@ def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
     return LexicalQuery(text, terms, tuple(phrases), tuple(excluded))
 
 
+def plain_query(text: str, analyzer: Analyzer) -> LexicalQuery:
+    """The query of a text all of which is plain words."""
+    return LexicalQuery(text, _terms([text], analyzer))
+
+
 def _terms(texts: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
     """The terms that score; those of stop words only if there are no others."""
     runs = [run for text in texts for run in analyzer.runs(text)]

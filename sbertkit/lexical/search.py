@@ -5,7 +5,7 @@ documents, so that scores do not depend on how the index came to be. The best ca
 again with all terms in one order in double precision, so that equal documents have equal scores.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -141,6 +141,22 @@ class LexicalSearch:
                 scores[inside] = self._exact(place, terms, documents)
         return scores
 
+    def score_beside(self, query: LexicalQuery, document: Mapping[str, int]) -> float:
+        """The score of a text that is not in the index, by the statistics of those that are.
+
+        Args:
+            query: The query.
+            document: How often the text has each of its terms.
+        """
+        length = np.array([sum(document.values())])
+        (norm,) = self.bm25.norms(length, self._mean_length).tolist()
+        score = 0.0
+        for term, count in query.terms.items():
+            if frequency := document.get(term, 0):
+                _, weight = self._weighted(term, count)
+                score += weight * (frequency / (frequency + norm))
+        return score
+
     def meeting(self, query: LexicalQuery) -> list[Mask | None]:
         """For each segment, which documents meet the conditions of a query; ``None``: all."""
         masks = []
@@ -155,15 +171,19 @@ class LexicalSearch:
         for segment in self.segments:
             segment.file.check()
         for term, count in query.terms.items():
-            postings = [segment.file.postings(term) for segment in self.segments]
-            having = sum(
-                segment.having(one)
-                for segment, one in zip(self.segments, postings, strict=True)
-                if one is not None
-            )
-            weight = count * self.bm25.weight(self.documents, having)
+            postings, weight = self._weighted(term, count)
             columns.append([None if one is None else WeightedTerm(one, weight) for one in postings])
         return [list(terms) for terms in zip(*columns, strict=True)]
+
+    def _weighted(self, term: str, count: int) -> tuple[list[Postings | None], float]:
+        """The postings of a term by segment, and the most that it adds so many times."""
+        postings = [segment.file.postings(term) for segment in self.segments]
+        having = sum(
+            segment.having(one)
+            for segment, one in zip(self.segments, postings, strict=True)
+            if one is not None
+        )
+        return postings, count * self.bm25.weight(self.documents, having)
 
     def _exact(self, place: int, terms: Sequence[WeightedTerm | None], documents: Rows) -> Numbers:
         """The scores of documents of a segment, (n,)."""

@@ -18,6 +18,8 @@ from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.encoded_vectors import EncodedVectors
+from sbertkit.retrieval.fusion import checked_weight
+from sbertkit.retrieval.fusion_weight import with_weight
 from sbertkit.retrieval.imported_vectors import (
     Importable,
     ImportedVectors,
@@ -31,7 +33,12 @@ from sbertkit.retrieval.lexical_index import (
     with_words,
 )
 from sbertkit.retrieval.manifest import Manifest
-from sbertkit.retrieval.manifest_entries import DeclaredOptions, EncoderEntry
+from sbertkit.retrieval.manifest_entries import (
+    DeclaredOptions,
+    EncoderEntry,
+    LexicalEntry,
+    WeightEntry,
+)
 from sbertkit.retrieval.segment_writer import VectorSource, write_segment
 from sbertkit.retrieval.trial import check_on_sample
 from sbertkit.retrieval.tuning_queries import QueryTexts, read_queries, text_queries
@@ -54,6 +61,8 @@ class BuildOptions:
             a Parquet file with columns ``id`` and ``vector``.
         timeout: Seconds to wait for another process that writes there; ``None``: not at all.
         overlap: Tokens of the passage before that a passage begins with, for ``long`` passages.
+        weight: The weight of vectors in hybrid search, 0 to 1; ``None`` measures it with parts of
+            documents.
     """
 
     clusters: int | None = None
@@ -61,6 +70,11 @@ class BuildOptions:
     vectors: Importable | None = None
     timeout: float | None = None
     overlap: int = 0
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight is not None:
+            checked_weight(self.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,8 @@ class IndexBuild:
         if with_encoder is not None and not isinstance(with_encoder, bool):
             raise InputTypeError(f"with_encoder must be True, False or None, not {with_encoder!r}")
         self._long  # noqa: B018  # checked
-        lexical_options(self.lexical)
+        if lexical_options(self.lexical) is None and self.options.weight is not None:
+            raise InputError("without words there is no hybrid search: leave weight (--weight) out")
         if self.resume and self.options.vectors is not None:
             raise InputError("with given vectors nothing is encoded: leave resume out")
 
@@ -142,8 +157,7 @@ class IndexBuild:
         elif encoder.device == "cpu":
             fill_cache(encoder)
         entry = _describe_encoder(encoder, path)
-        with closing(DocumentStore(folder / DOCUMENTS_FILE)) as stored:
-            lexical = describe_words(lexical_options(self.lexical), [stored])
+        lexical = self._words(folder / DOCUMENTS_FILE)
         vectors = self._vectors(reader, encoder, entry)
         segment = write_segment(workspace.root, folder, vectors)
         manifest = Manifest(
@@ -159,7 +173,19 @@ class IndexBuild:
             **asdict(self._wish),
         )
         source = partial(text_queries, lambda: encoder, texts=queries)
-        return encoder, IndexWork(source, required=True).settle(workspace, manifest)
+        manifest = IndexWork(source, required=True).settle(workspace, manifest)
+        return encoder, with_weight(workspace.root, manifest, lambda: encoder)
+
+    def _words(self, database: Path) -> LexicalEntry | None:
+        """What the manifest says of the lexical index, if there is to be one."""
+        options = lexical_options(self.lexical)
+        if options is None:
+            return None
+        with closing(DocumentStore(database)) as documents:
+            entry = describe_words(options, [documents])
+        if self.options.weight is None:
+            return entry
+        return replace(entry, weight=WeightEntry(self.options.weight))
 
     def _check(self, count: int, encoder: Encoder, database: Path) -> None:
         """Refuses what the index of so many documents cannot have, before they are encoded."""

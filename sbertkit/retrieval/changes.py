@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,12 @@ from sbertkit.data import ReadOptions
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.lexical.options import LexicalOptions
 from sbertkit.retrieval.change_plan import ChangePlan
 from sbertkit.retrieval.corpus import Corpus, CorpusReader, stored_id
 from sbertkit.retrieval.encoded_vectors import Encoded, EncodedVectors, encode_new, import_new
 from sbertkit.retrieval.filters import parse_filter
+from sbertkit.retrieval.fusion_weight import with_weight
 from sbertkit.retrieval.imported_vectors import ImportedVectors, own_vectors
 from sbertkit.retrieval.lexical_index import (
     Lexical,
@@ -28,14 +30,14 @@ from sbertkit.retrieval.lexical_index import (
     with_words,
 )
 from sbertkit.retrieval.manifest import read_manifest
-from sbertkit.retrieval.manifest_entries import SegmentEntry
+from sbertkit.retrieval.manifest_entries import LexicalEntry, SegmentEntry
 from sbertkit.retrieval.merge_policy import is_wasteful, tail_to_merge
 from sbertkit.retrieval.opening import check_encoder, open_view
 from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewDocuments, merge_segments
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.tuning_queries import text_queries
-from sbertkit.retrieval.vector_index import IndexWork, QuerySource
+from sbertkit.retrieval.vector_index import IndexWork
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import caller_errors, storage_errors
@@ -102,15 +104,18 @@ def change_documents(
         if not changes:
             return changes
 
-        def source() -> EncodedVectors:
+        @cache
+        def load() -> Encoder:
             with caller_errors():
                 loaded = encoder(view)
             _check(workspace.root, view, loaded)
-            return EncodedVectors(loaded, view.manifest.long, progress=progress)
+            return loaded
+
+        def source() -> EncodedVectors:
+            return EncodedVectors(load(), view.manifest.long, progress=progress)
 
         new, encoded = _with_vectors(staged, plan, reader, view, source) if count else (None, 0)
-        queries = partial(text_queries, lambda: encoder(view))
-        _commit(workspace, view, plan.masks, new, reader.columns, queries)
+        _commit(workspace, view, plan.masks, new, reader.columns, load)
         return plan.changes(encoded)
 
 
@@ -270,7 +275,7 @@ def _commit(
     masks: Sequence[Mask],
     new: NewDocuments | None = None,
     columns: ColumnChoice | None = None,
-    queries: QuerySource | None = None,
+    load: Callable[[], Encoder] | None = None,
 ) -> None:
     """Commits the next generation: the remaining rows of the segments, and the new ones."""
     remaining = [
@@ -291,7 +296,8 @@ def _commit(
             kept.append((segment.entry, segment))
     if new is not None:
         kept.append((merge_segments(workspace, view, remaining[start:], new), None))
-    _put(workspace, view, kept, IndexWork(queries, added + removed), columns)
+    queries = None if load is None else partial(text_queries, load)
+    _put(workspace, view, kept, IndexWork(queries, added + removed), columns, load=load)
 
 
 def _put(
@@ -301,12 +307,12 @@ def _put(
     work: IndexWork,
     columns: ColumnChoice | None = None,
     lexical: Lexical | None = None,
+    load: Callable[[], Encoder] | None = None,
 ) -> None:
     """Commits a manifest with these segments, new ones or some of the view with their live rows."""
     words, entries = view.manifest.lexical, [entry for entry, _ in kept]
     if lexical is not None:
-        documents = [segment.documents for segment in view.segments]
-        words = describe_words(lexical_options(lexical), documents)
+        words = _new_words(view, lexical_options(lexical))
         if words is not None:
             entries = [entry.without_words() for entry in entries]
     segments = with_words(workspace, words, entries)
@@ -324,5 +330,15 @@ def _put(
         columns=columns or view.manifest.columns,
     )
     manifest = work.settle(workspace, manifest)
+    manifest = with_weight(workspace.root, manifest, load, changed=work.changed)
     workspace.sync()
     workspace.commit(manifest)
+
+
+def _new_words(view: View, options: LexicalOptions | None) -> LexicalEntry | None:
+    """The lexical index of a view, made anew; the weight of its hybrid search stays."""
+    if options is None:
+        return None
+    entry = describe_words(options, [segment.documents for segment in view.segments])
+    known = view.manifest.lexical
+    return entry if known is None else replace(entry, weight=known.weight)

@@ -5,16 +5,14 @@ combination with theoretical minima, TM2C2); Cormack, Clarke and Büttcher 2009,
 fusion.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.lexical.bm25 import Numbers
-from sbertkit.retrieval.modes import CONVEX, FUSIONS, RRF
-
-DEFAULT_WEIGHT = 0.5
+from sbertkit.retrieval.modes import CONVEX, DEFAULT_WEIGHT, FUSIONS, RRF
 
 _RANK_CONSTANT = 60
 _MIN_COSINE = -1.0
@@ -31,6 +29,11 @@ class BothScores(NamedTuple):
     dense: Numbers
     lexical: Numbers
 
+    @property
+    def greatest(self) -> "BothScores":
+        """The greatest by each leg, (1,) each."""
+        return BothScores(*(one.max(keepdims=True) for one in self))
+
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
@@ -40,7 +43,7 @@ class Fusion:
         method: ``convex``: ``w (d + 1) / (D + 1) + (1 - w) l / L`` for the cosine d and the BM25 l
             of a document, of which D and L are the greatest for the query; or ``rrf``: the sum of
             ``1 / (60 + rank)`` in both orders.
-        weight: The weight w of the vectors, 0 to 1; for ``convex``.
+        weight: The weight w of the vectors, 0 to 1, for ``convex``; ``None`` for that of the index.
 
     Raises:
         InputError: Another method, or a weight out of range.
@@ -48,15 +51,17 @@ class Fusion:
     """
 
     method: str = CONVEX
-    weight: float = DEFAULT_WEIGHT
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in FUSIONS:
             raise InputError(f"fusion must be {' or '.join(FUSIONS)}, not {self.method!r}")
-        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float):
-            raise InputTypeError(f"weight must be a number, not {self.weight!r}")
-        if not 0 <= self.weight <= 1:
-            raise InputError(f"weight must be from 0 (words) to 1 (vectors), not {self.weight}")
+        if self.weight is not None:
+            checked_weight(self.weight)
+
+    def of_index(self, weight: float) -> "Fusion":
+        """The fusion for an index with a weight of its own."""
+        return self if self.weight is not None else replace(self, weight=weight)
 
     def combined(self, scores: BothScores, greatest: BothScores) -> Numbers:
         """The convex combination (n,) of scores.
@@ -67,12 +72,29 @@ class Fusion:
         """
         dense = (scores.dense - _MIN_COSINE) / np.maximum(greatest.dense - _MIN_COSINE, 1e-9)
         lexical = scores.lexical / np.where(greatest.lexical > 0, greatest.lexical, 1.0)
-        return self.weight * dense + (1 - self.weight) * lexical
+        weight = DEFAULT_WEIGHT if self.weight is None else self.weight
+        return weight * dense + (1 - weight) * lexical
 
     def __str__(self) -> str:
         if self.method == RRF:
             return "reciprocal ranks of vectors and words"
+        if self.weight is None:
+            return "convex combination, by the weight of the index"
         return f"convex combination, {self.weight:g} of vectors and {1 - self.weight:g} of words"
+
+
+def checked_weight(weight: object) -> float:
+    """The weight of vectors in a convex combination.
+
+    Raises:
+        InputError: It is out of range.
+        InputTypeError: It is no number.
+    """
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        raise InputTypeError(f"weight must be a number, not {weight!r}")
+    if not 0 <= weight <= 1:
+        raise InputError(f"weight must be from 0 (words) to 1 (vectors), not {weight}")
+    return float(weight)
 
 
 def reciprocal(ranks: Numbers) -> Numbers:

@@ -19,7 +19,7 @@ class Candidates(NamedTuple):
     Attributes:
         numbers: Their numbers through all segments, ascending, (n,).
         rows: The best vector of each, (n,).
-        scores: By both legs, exact.
+        scores: By both legs, exact; the greatest of them are those of all documents.
         unseen: The most that any other document has, (1,) each.
     """
 
@@ -27,11 +27,6 @@ class Candidates(NamedTuple):
     rows: Rows
     scores: BothScores
     unseen: BothScores
-
-    @property
-    def greatest(self) -> BothScores:
-        """The greatest score by each leg, of any document, (1,) each."""
-        return BothScores(*(one.max(keepdims=True) for one in self.scores))
 
 
 def hybrid_candidates(

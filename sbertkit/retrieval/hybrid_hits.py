@@ -32,7 +32,7 @@ class HybridSearch:
 
     def __init__(self, leg: LexicalLeg, fusion: Fusion) -> None:
         self._leg = leg
-        self._fusion = fusion
+        self._fusion = fusion.of_index(leg.entry.fusion_weight)
 
     def hits(
         self, queries: Sequence[LexicalQuery], vectors: Vectors, wanted: Wanted
@@ -86,7 +86,7 @@ class HybridSearch:
     def _fused(self, found: Candidates, depth: int) -> Numbers:
         """The scores (n,) of candidates."""
         if self._fusion.method != RRF:
-            return self._fusion.combined(found.scores, found.greatest)
+            return self._fusion.combined(found.scores, found.scores.greatest)
         dense, lexical = (_ranks(scores) for scores in found.scores)
         lexical[found.scores.lexical == 0] = np.inf  # without a word of the query
         ranks = np.stack([dense, lexical])
@@ -98,7 +98,7 @@ class HybridSearch:
         """Whether no document that neither leg has found is better than the best."""
         if self._fusion.method == RRF:
             return True
-        bound = self._fusion.combined(found.unseen, found.greatest)
+        bound = self._fusion.combined(found.unseen, found.scores.greatest)
         return len(best) == k and bool(best[-1] >= bound[0])
 
     def _plan(self, view: View, query: LexicalQuery, deep: Wanted) -> str:

@@ -29,9 +29,16 @@ from sbertkit.retrieval.manifest import (
     check_files,
     read_manifest,
 )
-from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER
+from sbertkit.retrieval.manifest_entries import SEGMENTS_FOLDER, LexicalEntry
 from sbertkit.retrieval.opening import READ_ATTEMPTS, open_generation
-from sbertkit.retrieval.results import IndexInfo, LexicalInfo, MeasuredRecall, Problem, Tried
+from sbertkit.retrieval.results import (
+    IndexInfo,
+    LexicalInfo,
+    MeasuredRecall,
+    Problem,
+    Tried,
+    WeightInfo,
+)
 
 _STRAY = "not part of the index: move it away"
 _OTHER_STATE = (
@@ -71,7 +78,16 @@ def _lexical(manifest: Manifest) -> LexicalInfo | None:
     if entry is None:
         return None
     words = (file for file in manifest.files() if Path(file.path).name == WORDS_FILE)
-    return LexicalInfo(entry.language, entry.k1, entry.b, sum(file.bytes for file in words))
+    size = sum(file.bytes for file in words)
+    return LexicalInfo(entry.language, entry.k1, entry.b, size, _weight(entry))
+
+
+def _weight(entry: LexicalEntry) -> WeightInfo:
+    known = entry.weight
+    if known is None:
+        return WeightInfo(entry.fusion_weight, "default", 0, (), 0)
+    source = "given" if known.is_given else "parts of documents"
+    return WeightInfo(known.weight, source, known.queries, known.gains, known.changed)
 
 
 def _measured(manifest: Manifest) -> MeasuredRecall | None:

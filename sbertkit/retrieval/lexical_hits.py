@@ -10,7 +10,7 @@ from sbertkit.formatting import counted
 from sbertkit.lexical.analyzer import Analyzer
 from sbertkit.lexical.bm25 import Numbers
 from sbertkit.lexical.postings_file import Rows
-from sbertkit.lexical.query import LexicalQuery, parse_query
+from sbertkit.lexical.query import LexicalQuery, parse_query, plain_query
 from sbertkit.lexical.search import Found
 from sbertkit.retrieval.lexical_index import check_words
 from sbertkit.retrieval.results import Hit
@@ -47,6 +47,14 @@ class LexicalLeg:
                     "search for"
                 )
         return parsed
+
+    def plain(self, texts: Sequence[str]) -> list[LexicalQuery]:
+        """The words of texts in which nothing is a condition."""
+        return [plain_query(text, self._analyzer) for text in texts]
+
+    def score_beside(self, query: LexicalQuery, text: str) -> float:
+        """The score of a text that is not in the index."""
+        return self._view.lexical.score_beside(query, self._analyzer.terms(text))
 
     def best(self, query: LexicalQuery, k: int, among: View | None = None) -> Found:
         """The best documents of the view, or of one with some of its documents."""

@@ -38,12 +38,8 @@ def lexical_options(lexical: Lexical) -> LexicalOptions | None:
     return LexicalOptions() if lexical else None
 
 
-def describe_words(
-    options: LexicalOptions | None, documents: Sequence[DocumentStore]
-) -> LexicalEntry | None:
+def describe_words(options: LexicalOptions, documents: Sequence[DocumentStore]) -> LexicalEntry:
     """What the manifest says of the lexical index of some documents, whose language is detected."""
-    if options is None:
-        return None
     language = options.language
     if language == AUTO:
         language = detect_language(_sample(documents))
@@ -94,7 +90,7 @@ def check_words(root: Path, lexical: LexicalEntry | None) -> LexicalEntry:
     Raises:
         InputError: It has none, or one with words by other rules.
     """
-    if lexical is not None and lexical.rules == RULES_VERSION:
+    if lexical is not None and lexical.is_current:
         return lexical
     reason = "no lexical index" if lexical is None else "words by the rules of another version"
     raise InputError(

@@ -13,11 +13,13 @@ from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.kinds.table import KINDS
 from sbertkit.index.segment import VECTORS_FILE, segment_files
 from sbertkit.index.tuning import TriedSettings
+from sbertkit.lexical.analyzer import RULES_VERSION
 from sbertkit.lexical.bm25 import Bm25
 from sbertkit.lexical.languages import LANGUAGES
 from sbertkit.lexical.postings_file import WORDS_FILE
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
+from sbertkit.retrieval.modes import DEFAULT_WEIGHT
 from sbertkit.schema import Count, Digest, Positive
 from sbertkit.sealed import SealedFile
 
@@ -239,6 +241,30 @@ class RecallEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightEntry:
+    """The weight of vectors in a hybrid search.
+
+    Attributes:
+        weight: The weight, 0 to 1.
+        queries: Number of parts of documents that it was measured with; 0 if it was given.
+        gains: What was measured by weights of equal distance from 0 to 1: mean nDCG@10.
+        rows: Number of vectors then.
+        changed: Vectors added or removed since.
+    """
+
+    weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    queries: Count = 0
+    gains: tuple[float, ...] = ()
+    rows: Count = 0
+    changed: Count = 0
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it was given, and not measured."""
+        return not self.queries
+
+
+@dataclass(frozen=True, slots=True)
 class LexicalEntry:
     """The lexical index, whose files are those of words in all segments.
 
@@ -247,17 +273,29 @@ class LexicalEntry:
         k1: Parameter of BM25.
         b: Parameter of BM25.
         rules: Version of the rules by which the words were made.
+        weight: The weight of vectors in a hybrid search; ``None`` for the default.
     """
 
     language: str
     k1: float
     b: float
     rules: Positive
+    weight: WeightEntry | None = None
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
             raise ValueError(f"unknown language {self.language[:50]!r}")
         self.bm25  # noqa: B018  # checked
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its words are made by the present rules, as those of queries are."""
+        return self.rules == RULES_VERSION
+
+    @property
+    def fusion_weight(self) -> float:
+        """The weight of vectors in a hybrid search."""
+        return DEFAULT_WEIGHT if self.weight is None else self.weight.weight
 
     @property
     def bm25(self) -> Bm25:

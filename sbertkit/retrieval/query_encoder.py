@@ -85,12 +85,11 @@ class QueryEncoder:
         return np.stack([known[text] for text in texts])
 
 
-def query_vectors(queries: Sequence[Query] | Vectors, encoder: QueryEncoder) -> Vectors:
-    """Unit vectors (q, dim) of texts, which go through the encoder, or of vectors.
+def listed(queries: Any) -> "list[Any] | npt.NDArray[Any]":
+    """Queries as a list, an array as it is.
 
     Raises:
-        InputError: A blank text, a vector of the wrong size or without direction.
-        InputTypeError: Neither texts nor vectors.
+        InputTypeError: A single query, or a table.
     """
     table = hasattr(queries, "columns")  # its rows would be the names of its columns
     if isinstance(queries, str | bytes | Mapping) or table or not isinstance(queries, Iterable):
@@ -98,9 +97,23 @@ def query_vectors(queries: Sequence[Query] | Vectors, encoder: QueryEncoder) -> 
             f"expected a list of queries, found {type(queries).__name__}; put a single one in [], "
             "pass one column of a table"
         )
-    if not isinstance(queries, np.ndarray):
-        queries = list(queries)
-    if all(isinstance(query, str) for query in queries):
+    return queries if isinstance(queries, np.ndarray) else list(queries)
+
+
+def are_texts(queries: Iterable[object]) -> bool:
+    """Whether all of some queries are texts."""
+    return all(isinstance(one, str) for one in queries)
+
+
+def query_vectors(queries: Sequence[Query] | Vectors, encoder: QueryEncoder) -> Vectors:
+    """Unit vectors (q, dim) of texts, which go through the encoder, or of vectors.
+
+    Raises:
+        InputError: A blank text, a vector of the wrong size or without direction.
+        InputTypeError: Neither texts nor vectors.
+    """
+    queries = listed(queries)
+    if are_texts(queries):
         vectors = as_matrix(encoder.encode([str(query) for query in queries]))
     else:
         vectors = as_matrix(queries)
@@ -122,12 +135,8 @@ def query_texts(queries: Iterable[object], reader: str) -> list[str]:
         InputError: One is blank.
         InputTypeError: One is a vector, or they are no list.
     """
-    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
-        raise InputTypeError(
-            f"expected a list of queries, found {type(queries).__name__}; put a single one in []"
-        )
     texts = []
-    for number, query in enumerate(queries, 1):
+    for number, query in enumerate(listed(queries), 1):
         if not isinstance(query, str):
             raise InputTypeError(
                 f"query {number} is no text, which {reader} reads; search for texts, or without it"

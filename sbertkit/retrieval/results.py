@@ -44,7 +44,8 @@ class Hit(_Found):
     Attributes:
         id: The document's id.
         score: The exact cosine of the query and the passage, -1 to 1; in mode ``lexical`` BM25 over
-            the whole index; of a re-ranked search, the re-ranker's score before its activation.
+            the whole index; in mode ``hybrid`` what `Fusion` makes of both; of a re-ranked search,
+            the re-ranker's score before its activation.
         text: The stored text of the document.
         metadata: The document's metadata.
         passage: The passage of the document that is nearest to the query; the whole text where it
@@ -205,6 +206,25 @@ class MeasuredRecall:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightInfo:
+    """What vectors count in a hybrid search, and how that is known.
+
+    Attributes:
+        value: The weight, 0 to 1; words count the rest.
+        source: ``parts of documents``, ``given`` or ``default``.
+        queries: Number of parts of documents that it was measured with.
+        gains: Mean nDCG@10 of these by weights of equal distance from 0 to 1.
+        changed: Vectors added or removed since.
+    """
+
+    value: float
+    source: str
+    queries: int
+    gains: tuple[float, ...]
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
 class LexicalInfo:
     """How documents are searched by their words.
 
@@ -213,12 +233,14 @@ class LexicalInfo:
         k1: Parameter of BM25.
         b: Parameter of BM25.
         bytes: Size of the files of words.
+        weight: What vectors count in a hybrid search.
     """
 
     language: str
     k1: float
     b: float
     bytes: int
+    weight: WeightInfo
 
 
 @dataclass(frozen=True, slots=True)

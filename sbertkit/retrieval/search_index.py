@@ -32,7 +32,7 @@ from sbertkit.retrieval.lexical_hits import LexicalLeg
 from sbertkit.retrieval.lexical_index import Lexical
 from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.matched import matcher_of, note_matched
-from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, MODES
+from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, checked_mode
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
 from sbertkit.retrieval.query_encoder import (
     Query,
@@ -211,7 +211,7 @@ class SearchIndex:
         load = partial(
             load_encoder, root, model=model, device=device, trust_remote_code=trust_remote_code
         )
-        if _checked_mode(mode) == LEXICAL and encoder is None:
+        if checked_mode(mode) == LEXICAL and encoder is None:
             return cls(root, load, open_view(root, vectors=False))
         view = open_view(root)
         try:
@@ -302,7 +302,7 @@ class SearchIndex:
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
         passages = hits == "passages"
-        wanted = Wanted(whole_number("k", k), exact, passages, explain, _checked_mode(mode))
+        wanted = Wanted(whole_number("k", k), exact, passages, explain, checked_mode(mode))
         if passages and mode != DENSE:
             raise InputError(
                 f"mode {mode} searches for words in whole documents: leave hits (--hits) passages "
@@ -495,18 +495,23 @@ class SearchIndex:
 
     def tune(
         self,
-        recall: float,
+        recall: float | None = None,
         *,
+        weight: float | str | None = None,
         kind: str | None = None,
         factory: str | None = None,
         memory: int | str | None = None,
         queries: QueryTexts | None = None,
         timeout: float | None = None,
     ) -> IndexInfo:
-        """Makes the index reach a recall, or changes its kind; no document is encoded again.
+        """Makes the index reach a recall, or changes its kind or the weight of its hybrid search.
+
+        No document is encoded again.
 
         Args:
-            recall: The recall@10 to reach; see `build`.
+            recall: The recall@10 to reach; see `build`. ``None`` leaves the vector index as it is.
+            weight: The weight of vectors in hybrid search, 0 to 1, or ``auto`` to measure it with
+                parts of documents; ``None`` leaves it as it is.
             kind: Another kind; ``None`` keeps the one that was asked for.
             factory: The factory string of faiss, for kind ``factory``.
             memory: Bytes in memory at most; see `build`.
@@ -517,7 +522,8 @@ class SearchIndex:
             The description of the index, with the recall that was measured.
 
         Raises:
-            InputError: The recall cannot be reached; nothing is changed.
+            InputError: The recall cannot be reached, or the weight cannot be measured; nothing is
+                changed.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
         with waiting(timeout), self._changing():
@@ -525,6 +531,7 @@ class SearchIndex:
                 self.path,
                 recall,
                 lambda *_: self.encoder,
+                weight=weight,
                 kind=kind,
                 factory=factory,
                 memory=memory,
@@ -656,12 +663,6 @@ class SearchIndex:
             if not drawn:
                 return
             yield from drawn
-
-
-def _checked_mode(mode: str) -> str:
-    if mode not in MODES:
-        raise InputError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    return mode
 
 
 def _checked(encoder: object) -> Encoder:

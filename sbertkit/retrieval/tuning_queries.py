@@ -7,7 +7,7 @@ those less easily. Each kind of part is a group, and the recall is reached in al
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 import numpy as np
@@ -18,6 +18,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index.tuning import MIN_QUERIES
 from sbertkit.metrics.cosine import unit_rows
+from sbertkit.retrieval.sampled_texts import sampled_texts
 from sbertkit.retrieval.vector_index import TuningQueries
 from sbertkit.retrieval.view import View
 
@@ -78,7 +79,7 @@ def text_queries(
     """
     groups = 1
     if texts is None:
-        parts = parts_of(_drawn(view, 3 * _PARTS))
+        parts = parts_of(text for _, text in sampled_texts(view, 3 * _PARTS))
         groups, size = len(parts), min(map(len, parts))
         if size < MIN_QUERIES:
             return None
@@ -116,17 +117,3 @@ def _words(text: str) -> tuple[list[str], str]:
         return words, " "
     step = _WORD_CHARACTERS
     return [text[start : start + step] for start in range(0, len(text), step)], ""
-
-
-def _drawn(view: View, count: int) -> Iterator[str]:
-    """Texts of documents, drawn at random from all segments."""
-    places = [
-        (place, number)
-        for place, segment in enumerate(view.segments)
-        for number in np.flatnonzero(segment.mask()).tolist()
-    ]
-    wanted = Random(0).sample(places, min(len(places), count))  # noqa: S311  # no secret
-    for place, segment in enumerate(view.segments):
-        numbers = [number for at, number in wanted if at == place]
-        texts = dict(segment.documents.texts_at(numbers))
-        yield from (texts[number] for number in numbers if not is_blank(texts[number]))

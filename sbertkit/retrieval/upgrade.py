@@ -14,6 +14,7 @@ from sbertkit.errors import InputError
 from sbertkit.progress import track
 from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.retrieval.encoded_vectors import EncodedVectors, Origin, digest, encode_new
+from sbertkit.retrieval.fusion_weight import with_weight
 from sbertkit.retrieval.lexical_index import with_words
 from sbertkit.retrieval.manifest import Manifest, is_current
 from sbertkit.retrieval.opening import check_encoder, load_encoder, open_generation
@@ -88,9 +89,10 @@ def upgrade_index(
                 segments = with_words(workspace, manifest.lexical, [segment])
                 upgraded = replace(manifest, segments=segments, tombstones=None)
             upgraded = replace(upgraded, generation=workspace.generation, long=long)
-            upgraded = IndexWork(partial(text_queries, load), renewed=True).settle(
-                workspace, upgraded
-            )
+            work = IndexWork(partial(text_queries, load), renewed=True)
+            upgraded = work.settle(workspace, upgraded)
+            if encoded:
+                upgraded = with_weight(root, upgraded, load, changed=encoded)
             workspace.sync()
             workspace.commit(upgraded)
         return Changes(unchanged=manifest.documents, encoded=encoded, documents=manifest.documents)

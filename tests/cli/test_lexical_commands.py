@@ -96,7 +96,9 @@ def test_an_index_without_words_says_how_to_make_them(
     assert sorted(ids(found)) == ["1", "2"]
     lexical = json.loads(run("info", place, "--format", "json").out)["lexical"]
     size = sum(path.stat().st_size for path in place.rglob("words.bin"))
-    assert lexical == {"language": "german", "k1": 1.5, "b": 0.75, "bytes": size}
+    weight = {"value": 0.5, "source": "default", "queries": 0, "gains": [], "changed": 0}
+    known = {"language": "german", "k1": 1.5, "b": 0.75, "bytes": size, "weight": weight}
+    assert lexical == known
     assert run("compact", place, "--no-lexical").status == 0
     assert not list(place.rglob("words.bin"))
 
@@ -107,7 +109,7 @@ def test_the_language_is_detected_and_said(run: Run, tiny_bert: Path, tmp_path: 
     build = ("index", corpus, "-o", place, "--model", tiny_bert, "--quiet")
     ran = run(*build)
     assert "words: language english, k1 1.2, b 0.75, " in ran.out
-    assert ran.out.endswith(" bytes, detected\n")
+    assert " bytes, detected\n" in ran.out
     ran = run(*build, "--language", "none", "--b", 0.5)
     assert "words: language none, k1 1.2, b 0.5, " in ran.out
     assert ", detected" not in ran.out
@@ -118,6 +120,9 @@ def test_the_language_is_detected_and_said(run: Run, tiny_bert: Path, tmp_path: 
     [
         (("--language", "germn"), "did you mean 'german'"),
         (("--no-lexical", "--k1", "1"), "--k1 goes with no --no-lexical"),
+        (("--no-lexical", "--weight", "1"), "--weight goes with no --no-lexical"),
+        (("--weight", "2"), "2"),
+        (("--update", "--weight", "0.5"), "leave --weight out"),
         (("--k1", "-1"), "-1"),
         (("--b", "1.5"), "1.5"),
         (("--update", "--language", "german"), "leave --language out"),
@@ -152,3 +157,30 @@ def test_the_mode_may_be_set_at_the_prompt(
         assert "no more hits" in capsys.readouterr().err
         prompt._answer(":help")
         assert "now lexical" in capsys.readouterr().out
+
+
+def test_the_weight_of_vectors_is_measured_given_and_shown(
+    run: Run, tiny_bert: Path, tmp_path: Path
+) -> None:
+    corpus, place = tmp_path / "corpus.txt", tmp_path / "index"
+    lines = (f"the cat {row} sat down by the dog {row}\n" for row in range(400))
+    corpus.write_text("".join(lines))
+    build = ("index", corpus, "-o", place, "--model", tiny_bert, "--quiet", "--without-encoder")
+    ran = run(*build)
+    assert ran.status == 0, ran.err
+    assert "hybrid search: " in ran.out
+    assert "measured with 50 parts of documents" in ran.out
+    measured = json.loads(run("info", place, "--format", "json").out)["lexical"]["weight"]
+    ran = run("tune", place, "--weight", 0.3)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == f"{place}: hybrid search with 0.3 of vectors and 0.7 of words, given\n"
+    ran = run("search", place, "cat 7", "--mode", "hybrid", "--explain")
+    assert "0.3 of vectors" in ran.err
+    ran = run("search", place, "cat 7", "--mode", "hybrid", "--explain", "--weight", 0.6)
+    assert "0.6 of vectors" in ran.err
+    assert "0.3 of vectors and 0.7 of words, given" in run("info", place).out
+    assert run("tune", place, "--weight", "auto").status == 0
+    assert json.loads(run("info", place, "--format", "json").out)["lexical"]["weight"] == measured
+    assert "--recall, --weight or both" in run("tune", place).err
+    assert run("tune", place, "--weight", "much").status == 2
+    assert run(*build, "--weight", 0.9).out.endswith("words, given\n")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from sbertkit.data.pseudo_pairs import PseudoPair, all_halves, halves, pseudo_pair
 from sbertkit.errors import InputError, InputTypeError, MissingFile
 from sbertkit.evaluation import evaluate_isotropy
-from sbertkit.evaluation.pseudo_pairs import PseudoPair, all_halves, halves, pseudo_pair
 from sbertkit.metrics import effective_rank, mean_random_cosine
 
 if TYPE_CHECKING:

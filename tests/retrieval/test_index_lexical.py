@@ -336,7 +336,8 @@ def test_words_by_the_rules_of_another_version_are_refused(
     tiny_encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with SearchIndex.build(CARS, tiny_encoder, tmp_path / "i") as index:
-        monkeypatch.setattr("sbertkit.retrieval.lexical_index.RULES_VERSION", 99)
+        for module in ("lexical_index", "manifest_entries"):
+            monkeypatch.setattr(f"sbertkit.retrieval.{module}.RULES_VERSION", 99)
         with pytest.raises(InputError, match="rules of another version; make it from"):
             index.search("car", mode="lexical")
         index.compact(lexical=True)

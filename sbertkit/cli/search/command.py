@@ -119,7 +119,11 @@ def search(
         asked = [] if typed else given_queries(texts or ("-",))
     settings = {"mode": mode, "hits": hits, **fusion, **load_reranking()}
     with SearchIndex.open(
-        directory, model=model, device=device, trust_remote_code=trust_remote_code, mode=mode
+        directory,
+        model=model,
+        device=device,
+        trust_remote_code=trust_remote_code,
+        mode=mode,
     ) as opened:
         nothing = condition is not None and not opened.count(condition)
         if nothing:

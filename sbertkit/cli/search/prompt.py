@@ -14,6 +14,7 @@ from sbertkit.cli.signals import seen_while_blocked
 from sbertkit.errors import SbertkitError
 from sbertkit.formatting import counted
 from sbertkit.progress import say
+from sbertkit.retrieval.modes import DENSE, MODES
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
@@ -113,15 +114,17 @@ class Prompt:
 
     def _set_mode(self, argument: str) -> None:
         """Compares vectors or words from now on."""
-        from sbertkit.retrieval.modes import MODES
-
         if argument not in MODES:
             choices = " or ".join(MODES)
-            now = self._settings.get("mode", "dense")
-            say(f":mode sets what is compared, now {now}; expected {choices}")
+            say(f":mode sets what is compared, now {self._mode}; expected {choices}")
             return
         self._settings["mode"] = argument
         self._last = None
+
+    @property
+    def _mode(self) -> str:
+        """What is compared."""
+        return str(self._settings.get("mode", DENSE))
 
     def _documents(self) -> str:
         """How many documents are searched."""
@@ -139,13 +142,12 @@ class Prompt:
             print_line(line)
 
     def _help(self, _: str) -> None:
-        mode = self._settings.get("mode", "dense")
         commands = {
             ":more": "the next hits of the last query",
             ":get ID": "a whole document",
             ":k NUMBER": f"hits per query, now {self._k}",
             ":filter FILTER": "only documents that match it; all without one",
-            ":mode MODE": f"dense compares vectors, lexical words; now {mode}",
+            ":mode MODE": f"dense compares vectors, lexical words, hybrid both; now {self._mode}",
             ":quit": "as Ctrl-D",
         }
         print_facts(commands.items())

@@ -13,6 +13,7 @@ from torch import nn
 
 from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
+from sbertkit.data.pseudo_pairs import pseudo_pair
 from sbertkit.data.sampling import Sample, Texts, sample_texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_poolings
@@ -21,7 +22,6 @@ from sbertkit.encoder.whitening import FITTERS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.diagnosis.candidates import Candidate, candidates_of
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores
-from sbertkit.evaluation.pseudo_pairs import pseudo_pair
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
 from sbertkit.progress import track
