@@ -21,10 +21,12 @@ from sbertkit.evaluation.self_matches import other_texts
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.evaluation.top_k import TopK
 from sbertkit.metrics import unit_rows
-from sbertkit.retrieval import SearchIndex
+from sbertkit.retrieval import Fusion, SearchIndex
+from sbertkit.retrieval.modes import DENSE, HYBRID
 
 logger = logging.getLogger(__name__)
 
+_FUSION = Fusion()
 _QUERIES_PER_CHUNK = 64
 SHOWN = 100
 """Hits of a query whose passages are kept, for those who look at them."""
@@ -45,6 +47,7 @@ class Answers:
         encoded: Counts of the texts that were encoded; None for a run.
         passages: Start and end of the passage that an index found, by query id and document id.
         reranked: Counts of the pairs that a re-ranker scored; None without one.
+        fusion: How vectors and words became one; None unless they did.
     """
 
     run: Run
@@ -54,6 +57,7 @@ class Answers:
     encoded: TextCounts | None = None
     passages: Passages = field(default_factory=dict)
     reranked: TextCounts | None = None
+    fusion: Fusion | None = None
 
 
 def check_run(run: Run, qrels: Qrels) -> None:
@@ -93,10 +97,10 @@ def from_run(system: str | os.PathLike[str] | Run, collection: Collection) -> An
         missing.pop(document.id, None)
         if document.id in collection.queries:
             same_ids[document.id] = document.text
-    return _answers(run, collection, missing, same_ids)
+    return answers_of(run, collection, missing, same_ids)
 
 
-def _answers(
+def answers_of(
     run: Run,
     collection: Collection,
     missing: Iterable[str],
@@ -109,24 +113,36 @@ def _answers(
 
 
 def from_index(
-    index: SearchIndex, collection: Collection, k: int, *, shown: int = SHOWN
+    index: SearchIndex,
+    collection: Collection,
+    k: int,
+    *,
+    mode: str = DENSE,
+    fusion: Fusion = _FUSION,
+    shown: int = SHOWN,
 ) -> Answers:
     """The `k` best documents of an index for each query, with the passages of the first `shown`."""
     run: dict[str, dict[str, float]] = {}
     passages: dict[str, dict[str, tuple[int, int]]] = {}
     names, texts = list(collection.queries), list(collection.queries.values())
-    vectors, report = index.encoder.encode_with_report(texts, kind="query")
+    queries: Sequence[str] | Vectors = texts
+    counts = None
+    if mode == DENSE:
+        queries, report = index.encoder.encode_with_report(texts, kind="query")
+        counts = TextCounts.of(report)
     for start in range(0, len(names), _QUERIES_PER_CHUNK):
         chunk = slice(start, start + _QUERIES_PER_CHUNK)
-        hits = index.search_batch(vectors[chunk], k)
+        hits = index.search_batch(queries[chunk], k, mode=mode, fusion=fusion)
         for name, found in zip(names[chunk], hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
             parts = (hit for hit in found[:shown] if hit.passage.text != hit.text)
             passages[name] = {hit.id: (hit.passage.start, hit.passage.end) for hit in parts}
     missing = (name for name in relevant(collection.qrels) if document_text(index, name) is None)
     same_ids = texts_of_same_ids(index, collection)
-    answers = _answers(run, collection, missing, same_ids, TextCounts.of(report))
-    return replace(answers, passages=passages)
+    answers = answers_of(run, collection, missing, same_ids, counts)
+    words = index.info().lexical
+    fused = fusion.of_index(words.weight.value) if mode == HYBRID and words is not None else None
+    return replace(answers, passages=passages, fusion=fused)
 
 
 def texts_of_same_ids(index: SearchIndex, collection: Collection) -> dict[str, str]:
@@ -175,7 +191,7 @@ def from_encoder(
         logger.warning(line)
     run = dict(zip(collection.queries, best.hits(), strict=True))
     counts = TextCounts.of(queries.report, encoding.report())
-    return _answers(run, collection, missing, same_ids, counts)
+    return answers_of(run, collection, missing, same_ids, counts)
 
 
 def _encoded(

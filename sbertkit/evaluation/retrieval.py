@@ -22,6 +22,7 @@ from sbertkit.data.retrieval import (
 )
 from sbertkit.data.retrieval.runs import ranked
 from sbertkit.data.text import printable
+from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import TRUNCATE, LongOptions
 from sbertkit.encoder.protocols import EncoderLike
 from sbertkit.errors import InputError, InputTypeError
@@ -34,21 +35,28 @@ from sbertkit.evaluation.answers import (
     from_index,
     from_run,
 )
+from sbertkit.evaluation.collection_search import from_both, from_words
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 from sbertkit.evaluation.reranked import rerank_answers, texts_of_corpus, texts_of_index
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import listed
+from sbertkit.lexical.options import LexicalOptions
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.reranking import RERANK_DEPTH
-from sbertkit.retrieval import SearchIndex
+from sbertkit.retrieval import Fusion, SearchIndex
+from sbertkit.retrieval.modes import DENSE, HYBRID, LEXICAL, checked_mode
 from sbertkit.retrieval.rerank import LoadedReranker, Rerank, Reranking
 from sbertkit.schema import to_dict
 
 logger = logging.getLogger(__name__)
 
+_FUSION = Fusion()
 DEPTH = 1_000
 """Documents retrieved per query, as in TREC's runs."""
 _MAX_LISTED = 5
+
+System = EncoderLike | SearchIndex | str | os.PathLike[str] | Run | None
+"""What is evaluated: an encoder, an index, a run, or the words of the collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,12 @@ class RetrievalResult:
         per_query: Values by measure and query id.
         reranked: Counts of the pairs that a re-ranker scored; None without one.
         encoded: Counts of the queries and documents that were encoded, the queries alone for an
-            index; None for a run.
+            index; None for a run, and where words count.
         run: Scores of the documents found, by query id and document id.
         qrels: Grades of the queries in the means; as `run` not part of `to_dict`.
         passages: Start and end of the passages that an index found first, by query id and document
             id, where a document has several; not part of `to_dict` either.
+        fusion: How vectors and words became one; None unless they did.
     """
 
     measures: Mapping[str, float]
@@ -92,6 +101,7 @@ class RetrievalResult:
     qrels: Qrels
     passages: Passages = field(default_factory=dict)
     reranked: TextCounts | None = None
+    fusion: Fusion | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The result without `run`, `qrels` and `passages`, as strict JSON can hold it."""
@@ -128,7 +138,7 @@ def evaluate_run(
 
 
 def evaluate_retrieval(
-    system: EncoderLike | SearchIndex | str | os.PathLike[str] | Run,
+    system: System,
     data: str | os.PathLike[str] | Collection,
     *,
     split: str = "test",
@@ -136,18 +146,21 @@ def evaluate_retrieval(
     measures: Sequence[str] = DEFAULT_MEASURES,
     depth: int = DEPTH,
     long: LongOptions = TRUNCATE,
+    mode: str = DENSE,
+    fusion: Fusion = _FUSION,
     rerank: Rerank | None = None,
     rerank_depth: int = RERANK_DEPTH,
     progress: bool = False,
 ) -> RetrievalResult:
-    """The measures of an encoder with exact search, of a built index, or of a run.
+    """The measures of an encoder with exact search, of words, of a built index, or of a run.
 
     Title and text of a document are joined, as in BEIR. For an encoder the corpus is encoded chunk
     by chunk, and only the best documents of each query are kept, so that memory does not grow with
     the corpus.
 
     Args:
-        system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`.
+        system: An `Encoder`, a `SearchIndex`, or a run as for `evaluate_run`; ``None`` for the
+            words of the collection alone, of mode ``lexical``.
         data: A collection in BEIR's layout, the name of a data set (``cisi``), or what
             `read_collection` read.
         split: Split of the qrels, for a folder.
@@ -158,6 +171,9 @@ def evaluate_retrieval(
         depth: Number of documents retrieved per query, excluded ones not counted.
         long: What an encoder does with documents longer than its limit; with ``passages`` the best
             passage of a document counts. By default they are truncated, as for published results.
+        mode: ``dense``, ``lexical`` or ``hybrid``, as for a search. For an encoder and ``hybrid``
+            an index is built for the time being, with the weight that suits it.
+        fusion: How vectors and words become one, of mode ``hybrid``.
         rerank: A `Reranker`, or the name of its model, that orders the first documents of each
             query again; the others follow in their order. The texts of all first documents are in
             memory, but of an index.
@@ -165,7 +181,8 @@ def evaluate_retrieval(
         progress: Show progress on standard error.
 
     Raises:
-        InputError: A bad file, an unknown split or measure, a model that cannot re-rank.
+        InputError: A bad file, an unknown split, measure or mode, a mode for a run, an index
+            without words, a model that cannot re-rank.
         InputTypeError: No encoder, index or run.
         MissingFile: The folder or a file in it does not exist.
     """
@@ -180,17 +197,9 @@ def evaluate_retrieval(
     reranking = None
     if rerank is not None:
         reranking = Reranking(LoadedReranker().of(rerank), rerank_depth)
-    if isinstance(system, str | os.PathLike | Mapping):
-        answers = from_run(system, collection)
-    elif isinstance(system, SearchIndex):
-        shown = SHOWN if reranking is None else max(SHOWN, reranking.depth)
-        answers = from_index(system, collection, fetched, shown=shown)
-    elif hasattr(system, "start_run"):
-        answers = from_encoder(system, collection, fetched, long, progress=progress)
-    else:
-        raise InputTypeError(
-            f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
-        )
+    shown = SHOWN if reranking is None else max(SHOWN, reranking.depth)
+    search = _Search(fetched, shown, long, checked_mode(mode), fusion, progress)
+    answers = search.answers(system, collection)
     if reranking is not None:
         if isinstance(system, SearchIndex):
             texts = texts_of_index(system, answers)
@@ -200,6 +209,38 @@ def evaluate_retrieval(
     if collection.without_text:
         logger.warning(_count(collection.without_text, "judged query", "without a text"))
     return _measure(answers, collection.qrels, wanted, exclude_self=exclude_self, depth=depth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """How documents are found; for the attributes see `evaluate_retrieval` and `from_index`."""
+
+    k: int
+    shown: int
+    long: LongOptions
+    mode: str
+    fusion: Fusion
+    progress: bool
+
+    def answers(self, system: System, of: Collection) -> Answers:
+        """What a system finds in a collection."""
+        if isinstance(system, str | os.PathLike | Mapping):
+            if self.mode != DENSE:
+                raise InputError(f"a run was searched already: leave mode (--mode) {self.mode} out")
+            return from_run(system, of)
+        if isinstance(system, SearchIndex):
+            return from_index(
+                system, of, self.k, mode=self.mode, fusion=self.fusion, shown=self.shown
+            )
+        if self.mode == LEXICAL and (system is None or hasattr(system, "start_run")):
+            return from_words(of, self.k, LexicalOptions(), progress=self.progress)
+        if self.mode == HYBRID and isinstance(system, Encoder):
+            return from_both(system, of, self.k, self.long, self.fusion, progress=self.progress)
+        if self.mode == DENSE and system is not None and hasattr(system, "start_run"):
+            return from_encoder(system, of, self.k, self.long, progress=self.progress)
+        raise InputTypeError(
+            f"expected an Encoder, a SearchIndex or a run, found {type(system).__name__}"
+        )
 
 
 def counted_queries(qrels: Qrels) -> Qrels:
@@ -262,6 +303,7 @@ def _measure(
         qrels=counted,
         passages=answers.passages,
         reranked=answers.reranked,
+        fusion=answers.fusion,
     )
 
 

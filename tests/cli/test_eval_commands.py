@@ -394,3 +394,41 @@ def test_a_data_set_is_evaluated_by_its_name(
     (tmp_path / "sts" / "stsb.tsv").write_text(f"split\tscore\tsentence1\tsentence2\n{rows}")
     assert run("eval", "sts", "stsb", "--model", model).status == 0
     assert "no such file" in run("eval", "sts", "nosuch", "--model", model).err
+
+
+def test_words_and_both_are_measured(
+    run: Run, folder: Path, model: str, outputs: dict[str, Path], tmp_path: Path
+) -> None:
+    ran = run("eval", "retrieval", folder, "--mode", "lexical", "--json", outputs["--json"])
+    assert ran.status == 0, ran.err
+    result = json.loads(outputs["--json"].read_text())
+    assert (result["mode"], result["encoded"]) == ("lexical", None)
+    assert result["measures"]["RR@10"] == 1
+    assert "model" not in result
+    both = ("--mode", "hybrid", "--weight", "0.2")
+    ran = run("eval", "retrieval", folder, "--model", model, *both)
+    assert ran.status == 0, ran.err
+    assert "0.2 of vectors" in ran.out
+    index = tmp_path / "index"
+    assert run("index", folder, "-o", index, "--model", model, "--without-encoder").status == 0
+    for mode in (("--mode", "lexical"), ("--mode", "hybrid", "--fusion", "rrf")):
+        ran = run("eval", "retrieval", folder, "--index", index, *mode)
+        assert ran.status == 0, ran.err
+    assert "reciprocal ranks" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--mode", "lexical", "--model", "x"), "--model is of vectors, not --mode lexical"),
+        (("--mode", "lexical", "--long", "passages"), "--long is of vectors"),
+        (("--run", "r.trec", "--mode", "hybrid"), "--mode and --run do not go together"),
+        (("--weight", "0.5"), "are for --mode hybrid"),
+    ],
+)
+def test_modes_that_do_not_suit_other_options_are_refused(
+    run: Run, folder: Path, options: tuple[str, ...], said: str
+) -> None:
+    ran = run("eval", "retrieval", folder, *options)
+    assert ran.status == 2
+    assert said in ran.err

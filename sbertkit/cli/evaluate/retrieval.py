@@ -18,6 +18,7 @@ from sbertkit.cli.files import (
     write_rows,
 )
 from sbertkit.cli.files import write_run as write_run_file
+from sbertkit.cli.fusion import mode_options
 from sbertkit.cli.options import (
     LoadEncoder,
     encoder_options,
@@ -29,6 +30,7 @@ from sbertkit.cli.options import (
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.encoder.long_options import LongOptions
+from sbertkit.retrieval.modes import LEXICAL
 
 if TYPE_CHECKING:
     from sbertkit.data.retrieval import Collection
@@ -74,6 +76,7 @@ class _Evaluated(NamedTuple):
     "truncate",
     "What an encoder does with documents longer than its limit; with passages the best one counts.",
 )
+@mode_options
 @rerank_options
 @click.option("--write-run", metavar="OUT", help="Write the hits as a TREC run; - prints it.")
 @click.option(
@@ -92,6 +95,8 @@ def retrieval(
     exclude_self: bool | None,
     depth: int,
     long: LongOptions,
+    mode: str,
+    fusion: dict[str, Any],
     load_reranking: LoadReranking,
     write_run: str | None,
     per_query: str | None,
@@ -103,13 +108,14 @@ def retrieval(
 
     COLLECTION is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv) or the
     name of a data set, see data list; with --run a qrels file is enough. An encoder is evaluated
-    with exact search. The measures are trec_eval's; queries without a relevant document are left
-    out and counted.
+    with exact search; --mode lexical finds documents by their words, without one. The measures are
+    trec_eval's; queries without a relevant document are left out and counted.
 
     \b
     Example:
       sbertkit eval retrieval scifact --model all-MiniLM-L6-v2 --json scifact.json
       sbertkit eval retrieval scifact --index indexes/scifact --measure nDCG@10
+      sbertkit eval retrieval scifact --mode hybrid --weight 0.7
       sbertkit eval retrieval scifact --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit eval retrieval qrels.txt --run bm25.trec
     """
@@ -131,10 +137,13 @@ def retrieval(
         read = read_collection(collection, split)  # before the encoder is loaded
         if write_run is not None:
             _check_ids(read, documents=index is None)
-        more = {"depth": depth, "long": long, "progress": not quiet, **load_reranking()}
+        more = {"depth": depth, "long": long, "progress": not quiet, "mode": mode, **fusion}
+        more |= load_reranking()
         evaluated = _of_system(read, load_encoder, index, run, {**settings, **more})
     result = evaluated.result
     about = {"collection": collection, **evaluated.system}
+    if result.fusion is not None:
+        about["fusion"] = str(result.fusion)
     if reranker := more.get("rerank"):
         about["rerank"] = reranker.model
         about["rerank_depth"] = more["rerank_depth"]
@@ -186,10 +195,13 @@ def _document_texts(collection: str, ids: Set[str]) -> Mapping[str, str]:
 def _check_options(context: click.Context, collection: Path) -> None:
     """Refuses options that have no effect together with others."""
     given = given_options(context)
+    if context.params["mode"] == LEXICAL and not {"index", "run"} & given:
+        for name in given.intersection((*_SETTINGS, "model", "long", "overlap")):
+            raise click.UsageError(f"--{name.replace('_', '-')} is of vectors, not --mode lexical")
     of_run = (name for name in _OF_ENCODERS if "rerank" not in given or name not in _OF_MODELS)
     idle = {
         "index": (*_SETTINGS, "long", "overlap"),
-        "run": ("index", *of_run, "long", "overlap", "write_run"),
+        "run": ("index", *of_run, "long", "overlap", "mode", "write_run"),
     }
     for option, others in idle.items():
         for name in given.intersection(others) if option in given else ():
@@ -221,10 +233,15 @@ def _of_system(
     if run is not None:
         about = {"split": collection.split, "run": run, "environment": environment()}
         return _Evaluated(evaluate_retrieval(run, collection, **settings), about)
+    mode = settings["mode"]
+    if index is None and mode == LEXICAL:
+        about = {"split": collection.split, "mode": mode, "environment": environment()}
+        return _Evaluated(evaluate_retrieval(None, collection, **settings), about)
     if index is None:
         encoder = load_encoder()
         about = {
             "split": collection.split,
+            "mode": mode,
             "model": encoder.options.model,
             "fingerprint": encoder.fingerprint,
             "long": str(settings["long"]),
@@ -240,10 +257,12 @@ def _of_system(
         model=model,
         device=context.params["device"],
         trust_remote_code=context.params["trust_remote_code"],
+        mode=mode,
     ) as opened:
         info = opened.info()
         about = {
             "split": collection.split,
+            "mode": mode,
             "index": index,
             "kind": info.kind,
             "model": info.model,
@@ -252,7 +271,8 @@ def _of_system(
             "long": str(LongOptions(info.long, info.overlap)),
         }
         result = evaluate_retrieval(opened, collection, **settings)
-        return _Evaluated(result, {**about, "environment": environment(opened.encoder)})
+        ran = None if mode == LEXICAL else opened.encoder
+        return _Evaluated(result, {**about, "environment": environment(ran)})
 
 
 def _rows(result: "RetrievalResult") -> list[tuple[object, ...]]:
