@@ -36,7 +36,7 @@ bench: $(READY)
 	$(BIN)/python -m pytest -m slow
 	for script in encode cold_start encode_memory index_memory index_changes self_search; do $(BIN)/python eval/$$script.py || exit 1; done
 	if [ -n "$$SBERTKIT_DATA" ]; then \
-	  for script in shell_encode sts precision retrieval train_speed guard resume; do $(BIN)/python eval/$$script.py || exit 1; done; \
+	  for script in shell_encode sts precision retrieval retrieval_modes train_speed guard resume; do $(BIN)/python eval/$$script.py || exit 1; done; \
 	else echo 'SBERTKIT_DATA is not set: STS and training left out'; fi
 	$(BIN)/python eval/tables.py
 
