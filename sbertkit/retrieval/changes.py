@@ -37,7 +37,7 @@ from sbertkit.retrieval.results import Changes
 from sbertkit.retrieval.segment_writer import NewDocuments, merge_segments
 from sbertkit.retrieval.tombstones import write_tombstones
 from sbertkit.retrieval.tuning_queries import text_queries
-from sbertkit.retrieval.vector_index import IndexWork
+from sbertkit.retrieval.vector_index import CHANGED_SHARE, IndexWork
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.retrieval.workspace import Workspace, index_lock, new_generation, refuse_links
 from sbertkit.storage import caller_errors, storage_errors
@@ -330,6 +330,8 @@ def _put(
         columns=columns or view.manifest.columns,
     )
     manifest = work.settle(workspace, manifest)
+    if work.changed <= CHANGED_SHARE * manifest.vectors and (words is None or words.weight is None):
+        load = None  # what could not be measured before cannot be now
     manifest = with_weight(workspace.root, manifest, load, changed=work.changed)
     workspace.sync()
     workspace.commit(manifest)
