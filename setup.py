@@ -24,7 +24,7 @@ setup(
         "sbertkit": ["py.typed", "__init__.pyi"],
         "sbertkit.evaluation": ["__init__.pyi"],
         "sbertkit.retrieval": ["__init__.pyi"],
-        "sbertkit.data": ["wordnet/*"],
+        "sbertkit.data": ["__init__.pyi", "wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
         "sbertkit.evaluation.report": ["templates/*"],
         "sbertkit.training.report": ["templates/*"],

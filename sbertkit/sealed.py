@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,13 +46,21 @@ class SealedFile:
                 size = os.fstat(file.fileno()).st_size
                 if size != self.bytes:
                     return f"expected {self.bytes} bytes, found {size}"
-                if hashed and hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
-                    return "does not match its SHA-256: it was changed after writing"
+                return self.hash_fault(file) if hashed else None
         except (FileNotFoundError, NotADirectoryError):
             return "missing"
         except InputError as error:
             return str(error)
-        return None
+
+    def hash_fault(self, file: BufferedReader) -> str | None:
+        """What is wrong with the bytes of an open file; ``None`` if nothing is.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if hashlib.file_digest(file, "sha256").hexdigest() == self.sha256:
+            return None
+        return "does not match its SHA-256: it was changed after writing"
 
 
 def seal(content: Mapping[str, Any]) -> bytes:

@@ -51,6 +51,7 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
     expected |= {
         "sbertkit/py.typed",
         "sbertkit/__init__.pyi",
+        "sbertkit/data/__init__.pyi",
         "sbertkit/evaluation/__init__.pyi",
         "sbertkit/retrieval/__init__.pyi",
         "sbertkit/data/wordnet/glosses.jsonl.gz",

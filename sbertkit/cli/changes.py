@@ -13,11 +13,11 @@ from sbertkit.cli.options import (
     filter_option,
     no_progress_option,
     quiet_option,
-    read_options,
     trust_option,
     wait_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.cli.read_options import read_options
 from sbertkit.formatting import counted
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from sbertkit.cli.files import (
     write_json,
     write_report,
 )
-from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option, read_options
+from sbertkit.cli.options import LoadEncoder, encoder_options, quiet_option
 from sbertkit.cli.output import print_facts, print_table, shortened
+from sbertkit.cli.read_options import read_options
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions

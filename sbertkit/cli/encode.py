@@ -14,10 +14,10 @@ from sbertkit.cli.options import (
     long_options,
     no_progress_option,
     quiet_option,
-    read_options,
     resume_option,
 )
 from sbertkit.cli.output import print_line
+from sbertkit.cli.read_options import read_options
 from sbertkit.encoder.long_options import LongOptions
 from sbertkit.errors import InputError
 from sbertkit.formatting import counted

@@ -16,11 +16,11 @@ from sbertkit.cli.options import (
     long_options,
     no_progress_option,
     quiet_option,
-    read_options,
     resume_option,
     wait_option,
 )
 from sbertkit.cli.output import print_facts, print_json, print_line
+from sbertkit.cli.read_options import read_options
 from sbertkit.cli.recall import (
     factory_option,
     memory_option,

@@ -1,19 +1,8 @@
-"""Corpora and data sets: records, and their readers."""
+"""Corpora and data sets: records, and their readers.
 
-from sbertkit.data.corpora import read_corpus
-from sbertkit.data.documents import Document, IssueCount, ReadOptions, ReadReport, SourcedDocument
-from sbertkit.data.iterables import documents_from
-from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
+The names are listed in ``__init__.pyi`` and loaded on first use: a search needs no reader.
+"""
 
-__all__ = [
-    "Document",
-    "IssueCount",
-    "ReadOptions",
-    "ReadReport",
-    "SourcedDocument",
-    "documents_from",
-    "has_surrogates",
-    "is_blank",
-    "read_corpus",
-    "repair_surrogates",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

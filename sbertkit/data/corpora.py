@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document import Document, SourcedDocument
 from sbertkit.data.document_columns import DocumentColumns
-from sbertkit.data.documents import Document, ReadOptions, ReadReport, SourcedDocument, admit
+from sbertkit.data.documents import ReadOptions, ReadReport, admit
 from sbertkit.data.formats import FORMATS, CorpusFormat
 from sbertkit.data.formats.dataset import dataset_files
 from sbertkit.data.lines import TextOptions

@@ -1,12 +1,12 @@
-"""Documents, how corpora of them are read, and what reading one found."""
+"""How corpora are read, and what reading one found."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from sbertkit.arguments import refuses_unknown, whole_number
+from sbertkit.data.document import Document
 from sbertkit.data.document_columns import ColumnChoice
 from sbertkit.data.formats import FORMATS
 from sbertkit.data.limits import LARGEST_TEXT_BYTES, MAX_TEXT_BYTES
@@ -15,25 +15,7 @@ from sbertkit.data.tables import Row
 from sbertkit.data.text import check_errors, codec_name, is_blank, printable
 from sbertkit.errors import InputError, InputTypeError
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _EXAMPLES = 20
-
-
-class Document(NamedTuple):
-    """A document: its id, its text and further fields that JSON can hold."""
-
-    id: str
-    text: str
-    metadata: Mapping[str, Any] = _EMPTY
-
-
-class SourcedDocument(NamedTuple):
-    """A document with the place it was read from, for messages about it."""
-
-    document: Document
-    line: int
-    """Line of a text file, row of a Parquet file, file of a folder (each from 1); row of an
-    iterable (from 0)."""
 
 
 @refuses_unknown

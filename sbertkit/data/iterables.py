@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sbertkit.data.bad_rows import BadRow
+from sbertkit.data.document import Document, SourcedDocument
 from sbertkit.data.document_columns import DocumentColumns
-from sbertkit.data.documents import Document, ReadReport, SourcedDocument, admit
+from sbertkit.data.documents import ReadReport, admit
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.tables import ObjectReader, Row
 from sbertkit.errors import InputError, InputTypeError

@@ -10,7 +10,8 @@ import numpy as np
 
 from sbertkit.arguments import whole_number
 from sbertkit.data.corpora import read_corpus
-from sbertkit.data.documents import Document, ReadOptions, ReadReport
+from sbertkit.data.document import Document
+from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.iterables import documents_from
 from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError, InputTypeError

@@ -148,7 +148,7 @@ def evaluate_retrieval(
     long: LongOptions = TRUNCATE,
     mode: str = DENSE,
     fusion: Fusion = _FUSION,
-    rerank: Rerank | None = None,
+    rerank: "Rerank | None" = None,
     rerank_depth: int = RERANK_DEPTH,
     progress: bool = False,
 ) -> RetrievalResult:

@@ -2,14 +2,17 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sbertkit.arrays import Vectors
-from sbertkit.reranking.reranker import Pair, PairRun
+
+if TYPE_CHECKING:
+    from sbertkit.reranking.reranker import Pair, PairRun
 
 
-def grouped_scores(groups: Iterable[Sequence[Pair]], run: PairRun) -> Iterator[Vectors]:
+def grouped_scores(groups: Iterable[Sequence["Pair"]], run: "PairRun") -> Iterator[Vectors]:
     """The scores (n,) of each group of pairs, in order.
 
     Args:

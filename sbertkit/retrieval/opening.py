@@ -1,22 +1,22 @@
 """Opening an index folder: one whole generation, its files checked before they are parsed."""
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sbertkit.data.streams import reading
-from sbertkit.encoder import Encoder
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
 from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment
 from sbertkit.index.vector_search import VectorSearch
 from sbertkit.lexical.postings_file import WORDS_FILE, PostingsFile
-from sbertkit.retrieval.bundled_encoder import load_bundled
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
 from sbertkit.retrieval.filters.field_file import FIELDS_FILE
 from sbertkit.retrieval.filters.segment_fields import SegmentFields
+from sbertkit.retrieval.hashing import Hashing
 from sbertkit.retrieval.manifest import Manifest, check_file, read_manifest
 from sbertkit.retrieval.manifest_entries import (
     PASSAGES_FILE,
@@ -25,10 +25,14 @@ from sbertkit.retrieval.manifest_entries import (
     SegmentEntry,
 )
 from sbertkit.retrieval.passage_file import read_passages
+from sbertkit.retrieval.results import Problem
 from sbertkit.retrieval.tombstones import read_tombstones
 from sbertkit.retrieval.trained_files import read_learnt
 from sbertkit.retrieval.view import Segment, View
 from sbertkit.sealed import SealedFile
+
+if TYPE_CHECKING:
+    from sbertkit.encoder import Encoder
 
 READ_ATTEMPTS = 10
 """How often a reader starts again when a writer commits a newer generation meanwhile."""
@@ -53,7 +57,39 @@ def open_view(root: Path, known: View | None = None, *, vectors: bool = True) ->
         InputError: The folder is no index.
         StorageError: A file cannot be read.
     """
-    opened = _Opened(root, known, vectors=vectors)
+    with Hashing(root) as hashing:
+        opened = _Opened(root, known, hashing, vectors=vectors)
+        view = _current(opened, root)
+        with _closed_on_error(view):
+            opened.wait()
+        return view
+
+
+def open_with_encoder(root: Path, load: "Callable[[Manifest], Encoder]") -> "tuple[View, Encoder]":
+    """As `open_view`, with the encoder, which is loaded while the vectors are hashed.
+
+    Args:
+        root: The index folder.
+        load: Loads the encoder of an index.
+
+    Raises:
+        DamagedIndex: As `open_view`.
+        InputError: As `open_view`, or the encoder cannot be loaded.
+        ModelMismatch: It is not the one that built the index.
+        StorageError: A file cannot be read.
+    """
+    with Hashing(root) as hashing:
+        opened = _Opened(root, None, hashing)
+        view = _current(opened, root)
+        with _closed_on_error(view):
+            encoder = load(view.manifest)
+            check_encoder(root, view.manifest.encoder, encoder)
+            opened.wait()
+        return view, encoder
+
+
+def _current(opened: "_Opened", root: Path) -> View:
+    """The newest generation."""
     for _ in range(READ_ATTEMPTS):
         manifest = read_manifest(root)
         try:
@@ -65,6 +101,16 @@ def open_view(root: Path, known: View | None = None, *, vectors: bool = True) ->
     raise DamagedIndex(f"{root} was rewritten {READ_ATTEMPTS} times while it was being opened")
 
 
+@contextmanager
+def _closed_on_error(view: View) -> Iterator[None]:
+    """Closes the view if the block fails."""
+    try:
+        yield
+    except BaseException:
+        view.close()
+        raise
+
+
 def open_generation(root: Path, manifest: Manifest) -> View:
     """The segments that a manifest names, their files checked before any is parsed.
 
@@ -72,14 +118,22 @@ def open_generation(root: Path, manifest: Manifest) -> View:
         DamagedIndex: A file is missing, truncated or changed.
         StorageError: A file cannot be read.
     """
-    return _Opened(root, None).view(manifest)
+    with Hashing(root) as hashing:
+        opened = _Opened(root, None, hashing)
+        view = opened.view(manifest)
+        with _closed_on_error(view):
+            opened.wait()
+        return view
 
 
 class _Opened:
     """Files that were checked and opened, so that the next attempt need not do it again."""
 
-    def __init__(self, root: Path, known: View | None, *, vectors: bool = True) -> None:
+    def __init__(
+        self, root: Path, known: View | None, hashing: Hashing, *, vectors: bool = True
+    ) -> None:
         self._root = root
+        self._hashing = hashing
         self._vectors = vectors
         self._known = known if known is not None and known.has_vectors == vectors else None
         self._checked: set[SealedFile] = set()
@@ -89,16 +143,28 @@ class _Opened:
             self._segments.update((segment.entry.id, segment) for segment in known.segments)
 
     def view(self, manifest: Manifest) -> View:
-        """The view of a generation; see `open_generation`."""
-        self._check(manifest)
-        with reading(str(self._root)):
-            live = read_tombstones(self._root, manifest)
-            segments = [
-                self._segment(entry, rows, manifest.encoder.dim)
-                for entry, rows in zip(manifest.segments, live, strict=True)
-            ]
-            search = self._search(manifest, segments) if self._vectors else None
-            return View(manifest, segments, search)
+        """The view of a generation; its vectors are still being hashed."""
+        try:
+            self._check(manifest)
+            with reading(str(self._root)):
+                live = read_tombstones(self._root, manifest)
+                segments = [
+                    self._segment(entry, rows, manifest.encoder.dim)
+                    for entry, rows in zip(manifest.segments, live, strict=True)
+                ]
+                search = self._search(manifest, segments) if self._vectors else None
+                return View(manifest, segments, search)
+        except DamagedIndex:
+            self.wait()  # which says more of a file that was changed
+            raise
+
+    def wait(self) -> None:
+        """Waits until all is hashed.
+
+        Raises:
+            DamagedIndex: A file was changed.
+        """
+        self._refuse(self._hashing.wait())
 
     def _search(self, manifest: Manifest, segments: Sequence[Segment]) -> VectorSearch:
         """The search over the vectors of segments."""
@@ -122,16 +188,20 @@ class _Opened:
             read = self._vectors or name in _TEXT_FILES or entry == manifest.tombstones
             if entry in self._checked or not read:
                 continue
-            # The vectors are memory-mapped, not parsed, so that a large file need not be read.
-            hashed = hash_all or name != VECTORS_FILE
-            problem = check_file(self._root, entry, hashed=hashed)
-            if problem is not None:
-                raise DamagedIndex(
-                    f"{self._root / problem.file}: {problem.reason}; restore it from a backup or "
-                    "build the index again, or save what can be saved with: sbertkit repair "
-                    f"{self._root}"
-                )
+            is_vectors = name == VECTORS_FILE
+            self._refuse(check_file(self._root, entry, hashed=not is_vectors))
+            # They are memory-mapped, not parsed, so that a large file need not be read at all.
+            if is_vectors and hash_all:
+                self._hashing.start(entry)
             self._checked.add(entry)
+
+    def _refuse(self, problem: Problem | None) -> None:
+        if problem is not None:
+            raise DamagedIndex(
+                f"{self._root / problem.file}: {problem.reason}; restore it from a backup or "
+                "build the index again, or save what can be saved with: sbertkit repair "
+                f"{self._root}"
+            )
 
     def _segment(self, entry: SegmentEntry, live: LiveRows | None, dim: int) -> Segment:
         known = self._segments.get(entry.id)
@@ -160,7 +230,7 @@ def load_encoder(
     model: str | None = None,
     device: str = "auto",
     trust_remote_code: bool = False,
-) -> Encoder:
+) -> "Encoder":
     """The bundled encoder of an index; else the one it names, at its relative path or by name.
 
     Args:
@@ -173,7 +243,11 @@ def load_encoder(
     Raises:
         InputError: It cannot be loaded.
     """
+    from sbertkit.encoder import Encoder
+
     if model is None and device in ("auto", "cpu"):
+        from sbertkit.retrieval.bundled_encoder import load_bundled
+
         bundled = load_bundled(root, manifest)
         if bundled is not None:
             return bundled
@@ -199,7 +273,7 @@ def load_encoder(
         ) from error
 
 
-def check_encoder(root: Path, entry: EncoderEntry, encoder: Encoder) -> None:
+def check_encoder(root: Path, entry: EncoderEntry, encoder: "Encoder") -> None:
     """Refuses an encoder that is not the one that built the index.
 
     Raises:

@@ -2,17 +2,19 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
 from sbertkit.data import is_blank
-from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.forks import fork_safe_lock
 from sbertkit.metrics.cosine import is_masked, unit_rows
+
+if TYPE_CHECKING:
+    from sbertkit.encoder import Encoder
 
 Query = str | npt.NDArray[np.floating[Any]] | Sequence[float]
 
@@ -53,7 +55,7 @@ class QueryEncoder:
         cached: How many vectors are kept, those that were used last.
     """
 
-    def __init__(self, encoder: Encoder, cached: int = 1_024) -> None:
+    def __init__(self, encoder: "Encoder", cached: int = 1_024) -> None:
         self.dim = encoder.dim
         self.encoder = encoder
         self._cached = cached

@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,15 +13,17 @@ from sbertkit.arrays import Vectors
 from sbertkit.errors import InputTypeError
 from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.reranking.grouped import grouped_scores
-from sbertkit.reranking.reranker import Pair, PairRun, Reranker
 from sbertkit.retrieval.query_encoder import query_texts
 from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
 
+if TYPE_CHECKING:
+    from sbertkit.reranking.reranker import Pair, PairRun, Reranker
+
 _QUERIES_PER_CHUNK = 64
 """Whose candidates are searched for at once."""
 
-Rerank = Reranker | str | os.PathLike[str]
+Rerank: TypeAlias = "Reranker | str | os.PathLike[str]"
 """A re-ranker, or the model to load one from."""
 
 Search = Callable[[Sequence[str], Wanted], list[list[Hit]]]
@@ -33,13 +36,15 @@ class LoadedReranker:
     def __init__(self) -> None:
         self._last: tuple[str, Reranker] | None = None
 
-    def of(self, given: Rerank) -> Reranker:
+    def of(self, given: Rerank) -> "Reranker":
         """The re-ranker of a name, or the one given.
 
         Raises:
             InputError: The model cannot re-rank.
             InputTypeError: Neither a re-ranker nor a name.
         """
+        from sbertkit.reranking import Reranker
+
         if isinstance(given, Reranker):
             return given
         if not isinstance(given, str | os.PathLike):
@@ -61,7 +66,7 @@ class Reranking:
         depth: How many of the first candidates it scores, or as many as hits are wanted.
     """
 
-    reranker: Reranker
+    reranker: "Reranker"
     depth: int = RERANK_DEPTH
 
     def __post_init__(self) -> None:
@@ -101,7 +106,7 @@ def note_stage(found: Iterable[Sequence[Hit]], name: str) -> None:
             hit.stages = {**hit.stages, name: Stage(hit.score, rank)}
 
 
-def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: PairRun) -> Iterator[list[Hit]]:
+def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: "PairRun") -> Iterator[list[Hit]]:
     """The candidates of each query by their score by a re-ranker; equal ones in the order given.
 
     It reads the passage of each hit: of a long document that was divided the best one, else the
@@ -113,7 +118,7 @@ def rerank_hits(candidates: Iterable[tuple[str, list[Hit]]], run: PairRun) -> It
     """
     waiting: deque[list[Hit]] = deque()
 
-    def groups() -> Iterator[list[Pair]]:
+    def groups() -> Iterator[list["Pair"]]:
         for query, hits in candidates:
             waiting.append(hits)
             yield [(query, hit.passage.text) for hit in hits]

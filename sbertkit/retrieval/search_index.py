@@ -7,40 +7,39 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sbertkit.arguments import output_folder, path_text, whole_number
 from sbertkit.arrays import Vectors
-from sbertkit.data import Document, ReadOptions
-from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG
 from sbertkit.errors import InputError, InputTypeError, UnknownId
+from sbertkit.lazy import LazyFunction
 from sbertkit.lexical.matcher import Matcher
 from sbertkit.lock import waiting
 from sbertkit.reranking import RERANK_DEPTH
-from sbertkit.retrieval.build import BuildOptions, IndexBuild
-from sbertkit.retrieval.changes import change_documents, compact_index, delete_documents
-from sbertkit.retrieval.corpus import Corpus, stored_id
 from sbertkit.retrieval.current_view import CurrentView
-from sbertkit.retrieval.dump import dump_index
 from sbertkit.retrieval.filters.known_fields import FieldInfo
 from sbertkit.retrieval.fusion import Fusion
 from sbertkit.retrieval.hybrid_hits import HybridSearch
 from sbertkit.retrieval.inspection import describe, index_fields, index_info, verify_index
 from sbertkit.retrieval.lexical_hits import LexicalLeg
-from sbertkit.retrieval.lexical_index import Lexical
 from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.matched import matcher_of, note_matched
 from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, checked_mode
-from sbertkit.retrieval.opening import check_encoder, load_encoder, open_view
+from sbertkit.retrieval.opening import (
+    check_encoder,
+    load_encoder,
+    open_view,
+    open_with_encoder,
+)
 from sbertkit.retrieval.query_encoder import (
     Query,
     QueryEncoder,
     query_texts,
     query_vectors,
 )
-from sbertkit.retrieval.repair import repair_index
 from sbertkit.retrieval.rerank import (
     LoadedReranker,
     Rerank,
@@ -48,10 +47,19 @@ from sbertkit.retrieval.rerank import (
     note_stage,
 )
 from sbertkit.retrieval.results import Changes, Hit, IndexInfo, Problem
-from sbertkit.retrieval.tune import tune_index
-from sbertkit.retrieval.tuning_queries import QueryTexts
-from sbertkit.retrieval.upgrade import upgrade_index
 from sbertkit.retrieval.view import View, Wanted
+
+# What only some calls need is imported by them, so that a first search starts at once.
+if TYPE_CHECKING:
+    from sbertkit.data import Document, ReadOptions
+    from sbertkit.encoder import Encoder
+    from sbertkit.retrieval.build import BuildOptions
+    from sbertkit.retrieval.corpus import Corpus
+    from sbertkit.retrieval.dump import dump_index
+    from sbertkit.retrieval.lexical_index import Lexical
+    from sbertkit.retrieval.repair import repair_index
+    from sbertkit.retrieval.tuning_queries import QueryTexts
+    from sbertkit.retrieval.upgrade import upgrade_index
 
 _DOCUMENTS_PER_CHUNK = 100
 _FUSION = Fusion()
@@ -71,17 +79,22 @@ class SearchIndex:
     info_at = staticmethod(index_info)
     fields_at = staticmethod(index_fields)
     verify_at = staticmethod(verify_index)
-    repair_at = staticmethod(repair_index)
-    dump_at = staticmethod(dump_index)
-    upgrade_at = staticmethod(upgrade_index)
+    if TYPE_CHECKING:
+        repair_at = staticmethod(repair_index)
+        dump_at = staticmethod(dump_index)
+        upgrade_at = staticmethod(upgrade_index)
+    else:
+        repair_at = LazyFunction("sbertkit.retrieval.repair", "repair_index")
+        dump_at = LazyFunction("sbertkit.retrieval.dump", "dump_index")
+        upgrade_at = LazyFunction("sbertkit.retrieval.upgrade", "upgrade_index")
 
     def __init__(
-        self, path: Path, encoder: Encoder | Callable[[Manifest], Encoder], view: View
+        self, path: Path, encoder: "Encoder | Callable[[Manifest], Encoder]", view: View
     ) -> None:
         self.path = path
         self._load = encoder
         self._current = CurrentView(path, view)
-        self._queries = QueryEncoder(encoder) if isinstance(encoder, Encoder) else None
+        self._queries = None if callable(encoder) else QueryEncoder(encoder)
         self._reranker = LoadedReranker()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -91,28 +104,28 @@ class SearchIndex:
         return SearchIndex.open, (self.path, self.encoder)
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> "Encoder":
         """The encoder for queries; loaded now if the index was opened for words alone."""
         return self._dense().encoder
 
     @classmethod
     def build(
         cls,
-        corpus: Corpus,
-        encoder: Encoder | Callable[[], Encoder],
+        corpus: "Corpus",
+        encoder: "Encoder | Callable[[], Encoder]",
         path: str | os.PathLike[str],
         *,
         kind: str = "auto",
         recall: float = 0.95,
         memory: int | str | None = None,
-        queries: QueryTexts | None = None,
-        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        queries: "QueryTexts | None" = None,
+        read: "ReadOptions | None" = None,
         with_encoder: bool | None = None,
         resume: bool = False,
         progress: bool = False,
         long: str = DEFAULT_LONG,
-        lexical: Lexical = True,
-        options: BuildOptions = BuildOptions(),  # noqa: B008  # frozen
+        lexical: "Lexical" = True,
+        options: "BuildOptions | None" = None,
     ) -> "SearchIndex":
         """An index over a corpus, built at `path` in one step and opened.
 
@@ -152,12 +165,16 @@ class SearchIndex:
             ModelMismatch: Given vectors are not the encoder's.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
+        from sbertkit.data import ReadOptions
+        from sbertkit.retrieval.build import BuildOptions, IndexBuild
+
+        options = BuildOptions() if options is None else options
         build = IndexBuild(
             kind,
             recall,
             memory,
             queries,
-            read,
+            ReadOptions() if read is None else read,
             with_encoder,
             resume,
             progress,
@@ -177,7 +194,7 @@ class SearchIndex:
     def open(
         cls,
         path: str | os.PathLike[str],
-        encoder: Encoder | None = None,
+        encoder: "Encoder | None" = None,
         *,
         model: str | None = None,
         device: str = "auto",
@@ -206,21 +223,17 @@ class SearchIndex:
             StorageError: A file cannot be read.
         """
         root = Path(path_text(path)).absolute()
+        checked_mode(mode)
         if encoder is not None:
-            _checked(encoder)
+            given = _checked(encoder)
+            view, encoder = open_with_encoder(root, lambda _: given)
+            return cls(root, encoder, view)
         load = partial(
             load_encoder, root, model=model, device=device, trust_remote_code=trust_remote_code
         )
-        if checked_mode(mode) == LEXICAL and encoder is None:
+        if mode == LEXICAL:
             return cls(root, load, open_view(root, vectors=False))
-        view = open_view(root)
-        try:
-            if encoder is None:
-                encoder = load(view.manifest)
-            check_encoder(root, view.manifest.encoder, encoder)
-        except BaseException:
-            view.close()
-            raise
+        view, encoder = open_with_encoder(root, load)
         return cls(root, encoder, view)
 
     def search(
@@ -232,7 +245,7 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
-        rerank: Rerank | None = None,
+        rerank: "Rerank | None" = None,
         rerank_depth: int = RERANK_DEPTH,
         fusion: Fusion = _FUSION,
         explain: bool = False,
@@ -293,7 +306,7 @@ class SearchIndex:
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
-        rerank: Rerank | None = None,
+        rerank: "Rerank | None" = None,
         rerank_depth: int = RERANK_DEPTH,
         fusion: Fusion = _FUSION,
         explain: bool = False,
@@ -355,13 +368,15 @@ class SearchIndex:
             note_stage(found, wanted.mode)
         return found
 
-    def get(self, document_id: str | int) -> Document:
+    def get(self, document_id: str | int) -> "Document":
         """The document of an id.
 
         Raises:
             UnknownId: There is none.
             InputTypeError: The id is neither a str nor a whole number.
         """
+        from sbertkit.retrieval.corpus import stored_id
+
         with self._current.used() as view:
             document = view.get(stored_id(document_id))
         if document is None:
@@ -371,7 +386,7 @@ class SearchIndex:
     def documents(
         self,
         filter: str | None = None,  # noqa: A002  # what the field calls it
-    ) -> Iterator[Document]:
+    ) -> Iterator["Document"]:
         """All documents in the order of the index, one at a time in constant memory.
 
         Args:
@@ -395,9 +410,9 @@ class SearchIndex:
 
     def add(
         self,
-        corpus: Corpus,
+        corpus: "Corpus",
         *,
-        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        read: "ReadOptions | None" = None,
         progress: bool = False,
         timeout: float | None = None,
     ) -> Changes:
@@ -421,9 +436,9 @@ class SearchIndex:
 
     def upsert(
         self,
-        corpus: Corpus,
+        corpus: "Corpus",
         *,
-        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        read: "ReadOptions | None" = None,
         progress: bool = False,
         timeout: float | None = None,
     ) -> Changes:
@@ -436,9 +451,9 @@ class SearchIndex:
 
     def update(
         self,
-        corpus: Corpus,
+        corpus: "Corpus",
         *,
-        read: ReadOptions = ReadOptions(),  # noqa: B008  # frozen
+        read: "ReadOptions | None" = None,
         progress: bool = False,
         timeout: float | None = None,
     ) -> Changes:
@@ -474,12 +489,14 @@ class SearchIndex:
             InputTypeError: Both ids and a filter, or neither.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
+        from sbertkit.retrieval.changes import delete_documents
+
         with waiting(timeout), self._changing() as view:
             return delete_documents(
                 self.path, ids, filter=filter, missing_ok=missing_ok, known=view
             )
 
-    def compact(self, *, lexical: Lexical | None = None, timeout: float | None = None) -> Changes:
+    def compact(self, *, lexical: "Lexical | None" = None, timeout: float | None = None) -> Changes:
         """Rewrites the index as one segment without deleted documents; nothing is encoded.
 
         Args:
@@ -490,6 +507,8 @@ class SearchIndex:
         Raises:
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
+        from sbertkit.retrieval.changes import compact_index
+
         with waiting(timeout), self._changing() as view:
             return compact_index(self.path, lexical=lexical, known=view)
 
@@ -501,7 +520,7 @@ class SearchIndex:
         kind: str | None = None,
         factory: str | None = None,
         memory: int | str | None = None,
-        queries: QueryTexts | None = None,
+        queries: "QueryTexts | None" = None,
         timeout: float | None = None,
     ) -> IndexInfo:
         """Makes the index reach a recall, or changes its kind or the weight of its hybrid search.
@@ -526,6 +545,8 @@ class SearchIndex:
                 changed.
             StorageError: The disk is full, a permission is missing, or another process writes.
         """
+        from sbertkit.retrieval.tune import tune_index
+
         with waiting(timeout), self._changing():
             tune_index(
                 self.path,
@@ -602,14 +623,19 @@ class SearchIndex:
     ) -> None:
         self.close()
 
-    def _change(self, corpus: Corpus, mode: str, read: ReadOptions, progress: bool) -> Changes:
+    def _change(
+        self, corpus: "Corpus", mode: str, read: "ReadOptions | None", progress: bool
+    ) -> Changes:
+        from sbertkit.data import ReadOptions
+        from sbertkit.retrieval.changes import change_documents
+
         with self._changing() as view:
             return change_documents(
                 self.path,
                 corpus,
                 lambda _: self.encoder,
                 mode=mode,
-                read=read,
+                read=ReadOptions() if read is None else read,
                 progress=progress,
                 known=view,
             )
@@ -646,16 +672,15 @@ class SearchIndex:
         """
         while self._queries is None:
             seen = self._current.manifest
-            view = open_view(self.path)
-            encoder = self._load
-            if not isinstance(encoder, Encoder):
-                encoder = encoder(view.manifest)
-            check_encoder(self.path, view.manifest.encoder, encoder)
+            view, encoder = open_with_encoder(self.path, self._encoder_of)
             if self._current.replace(view, seen):
                 self._queries = QueryEncoder(encoder)
         return self._queries
 
-    def _drawn(self, documents: Iterator[Document]) -> Iterator[Document]:
+    def _encoder_of(self, manifest: Manifest) -> "Encoder":
+        return self._load(manifest) if callable(self._load) else self._load
+
+    def _drawn(self, documents: Iterator["Document"]) -> Iterator["Document"]:
         """The documents, read in chunks, so that `close` need not wait for the last."""
         while True:
             with self._current.used():
@@ -665,7 +690,9 @@ class SearchIndex:
             yield from drawn
 
 
-def _checked(encoder: object) -> Encoder:
+def _checked(encoder: object) -> "Encoder":
+    from sbertkit.encoder import Encoder
+
     if not isinstance(encoder, Encoder):
         raise InputTypeError(
             f"expected an Encoder, found {type(encoder).__name__}; load one with Encoder.load(name)"

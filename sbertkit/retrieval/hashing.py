@@ -1,0 +1,65 @@
+"""Hashing large files while others are opened."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sbertkit.data.streams import reading
+from sbertkit.files import inside, open_regular
+from sbertkit.retrieval.results import Problem
+from sbertkit.sealed import SealedFile
+
+
+class Hashing:
+    """Hashes files in a thread of its own, until the end of the block.
+
+    Args:
+        root: The folder that they are in.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._pool = ThreadPoolExecutor(1)
+        self._pending: dict[SealedFile, Future[str | None]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def start(self, entry: SealedFile) -> None:
+        """Opens a file, so that a writer may remove it, and begins to hash it.
+
+        Raises:
+            InputError: It is missing, or no regular file.
+            StorageError: It cannot be opened.
+        """
+        if entry in self._pending:
+            return
+        with reading(str(self._root / entry.path)):
+            file = open_regular(inside(self._root, entry.path))
+        self._pending[entry] = self._pool.submit(self._fault, entry, file)
+
+    def wait(self) -> Problem | None:
+        """The first problem of all files, once they are hashed.
+
+        Raises:
+            StorageError: One cannot be read.
+        """
+        for entry, future in self._pending.items():
+            fault = future.result()
+            if fault is not None:
+                return Problem(entry.path, fault)
+        return None
+
+    def _fault(self, entry: SealedFile, file: BufferedReader) -> str | None:
+        with file, reading(str(self._root / entry.path)):
+            return entry.hash_fault(file)
