@@ -16,14 +16,16 @@ class Bm25:
     """The parameters of BM25.
 
     Attributes:
-        k1: How much further occurrences of a word in a document add; 0: nothing.
+        k1: How much further occurrences of a word in a document add, up to 1,000; 0: nothing.
         b: How much the length of a document counts, 0 to 1.
 
     Raises:
         InputError: A parameter out of range.
     """
 
-    k1: float = setting(1.2, "How much further occurrences of a word add, from 0.", minimum=0.0)
+    k1: float = setting(
+        1.2, "How much further occurrences of a word add, from 0.", minimum=0.0, maximum=1_000.0
+    )
     b: float = setting(0.75, "How much the length counts, 0 to 1.", minimum=0.0, maximum=1.0)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind
+from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
@@ -41,8 +42,8 @@ from sbertkit.storage import storage_errors
 logger = logging.getLogger(__name__)
 
 _NO_QUERIES = (
-    f"the recall is not measured: the documents do not have {MIN_QUERIES} different parts to take "
-    "as queries; give some with: sbertkit tune --queries"
+    f"the recall cannot be measured: the documents do not have {MIN_QUERIES} different parts to "
+    "take as queries; give some with: sbertkit tune --queries"
 )
 
 OUTGROWN = 4
@@ -96,12 +97,14 @@ class IndexWork:
 
         Raises:
             InputError: The memory is too small, or the recall cannot be reached where it is
-                required.
+                required, or not be measured where the index is tuned.
             StorageError: The disk is full or a permission is missing.
         """
         if not manifest.segments:
             return replace(manifest, trained=None, measured=None)
         chosen = manifest.wish.choose(manifest.vectors, manifest.encoder.dim)
+        if isinstance(chosen, Factory) and self.tuned:
+            chosen.check_for(manifest.vectors, manifest.encoder.dim)
         manifest, learnt = self._trained(workspace, manifest, chosen)
         segments = tuple(
             self._indexed(workspace, entry, _kind_of(manifest, chosen, entry), learnt)
@@ -152,6 +155,8 @@ class IndexWork:
             queries = self._queries(workspace.root, manifest, view)
             if queries is None:
                 if self.queries is not None and not view.vectors.is_exhaustive(TUNED_HITS):
+                    if self.tuned:
+                        raise InputError(_NO_QUERIES)
                     logger.warning(_NO_QUERIES)
                 return manifest
             tuned = _tuned(view, queries, manifest.recall)

@@ -161,3 +161,9 @@ def test_the_language_of_a_sample_is_detected() -> None:
 )
 def test_languages_are_told_apart(texts: Sequence[str], expected: str) -> None:
     assert detect_language(texts) == expected
+
+
+@pytest.mark.parametrize("text", ["\U0001f469\u200d\U0001f4bb", "\ufe0f\u20e3", "\u0301", "\u200d"])
+def test_joiners_and_marks_without_a_letter_are_no_words(text: str) -> None:
+    assert Analyzer("english").runs(text) == []
+    assert Analyzer("english").runs(f"cafe\u0301 {text} x") == ["cafe\u0301", "x"]

@@ -107,7 +107,7 @@ def test_an_index_of_equal_texts_says_that_its_recall_is_not_measured(
     same = [(f"d{number}", "the very same words") for number in range(2_000)]
     with SearchIndex.build(same, tiny_encoder, tmp_path / "i", kind="ivfpq") as index:
         assert index.info().measured is None
-        assert "the recall is not measured" in caplog.text
+        assert "the recall cannot be measured" in caplog.text
         assert len(index.search("the very same words", 10)) == 10
 
 
@@ -294,3 +294,54 @@ def test_a_recall_out_of_reach_is_refused_before_the_corpus_is_encoded(
     with pytest.raises(InputError, match=r"sample of 1,000 documents kind 'factory' finds 0\.\d+"):
         SearchIndex.build(documents, tiny_encoder, tmp_path / "i", kind="factory", options=options)
     assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("PQ8x4fs,RFlat", "leave RFlat or Refine"),
+        ("IVF16,PQ8x4fs,Refine(Flat)", "leave RFlat or Refine"),
+        ("HNSW0", "expected numbers from 1"),
+        ("HNSW100000", "at most 1,024 links"),
+        ("IVF0,Flat", "expected numbers from 1"),
+        ("IVF999999999,Flat", "expected numbers from 1"),
+        ("IVF4096,Flat", "wants 4096 clusters"),
+        ("ZnLattice4x10_6", "faiss cannot read back|faiss cannot build|faiss makes no"),
+        ("nothing", "faiss makes no index"),
+    ],
+)
+def test_a_factory_that_cannot_serve_is_refused_and_nothing_is_written(
+    tmp_path: Path,
+    tiny_encoder: Encoder,
+    documents: list[tuple[str, str]],
+    factory: str,
+    message: str,
+) -> None:
+    options = BuildOptions(factory=factory)
+    with pytest.raises(InputError, match=message):
+        SearchIndex.build(documents, tiny_encoder, tmp_path / "i", kind="factory", options=options)
+    assert not (tmp_path / "i").exists()
+    with SearchIndex.build(documents, tiny_encoder, tmp_path / "flat") as index:
+        with pytest.raises(InputError, match=message):
+            index.tune(0.9, kind="factory", factory=factory)
+        assert index.info().kind == "flat"
+
+
+@pytest.mark.parametrize("factory", ["HNSW8", "NSG16"])
+def test_a_graph_by_its_factory_is_described(
+    tmp_path: Path, tiny_encoder: Encoder, documents: list[tuple[str, str]], factory: str
+) -> None:
+    options = BuildOptions(factory=factory)
+    with SearchIndex.build(
+        documents, tiny_encoder, tmp_path / "i", kind="factory", recall=0.5, options=options
+    ) as index:
+        assert index.info().kind == "factory"
+        assert index.tune(0.5).measured is not None
+
+
+def test_tuning_what_cannot_be_measured_is_refused(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    same = [(f"d{row}", "one text for all of them") for row in range(4_000)]
+    with SearchIndex.build(same, tiny_encoder, tmp_path / "i", kind="ivfpq") as index:
+        with pytest.raises(InputError, match="cannot be measured"):
+            index.tune(0.99)
+        assert index.info().measured is None

@@ -1,5 +1,6 @@
 """An index of faiss by its factory string, for those who know faiss."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -11,6 +12,7 @@ from sbertkit.index.faiss_files import read_index, write_index
 from sbertkit.index.faiss_library import load_faiss
 from sbertkit.index.faiss_search import faiss_search, only_live
 from sbertkit.index.kinds.base import (
+    BYTES_PER_NUMBER,
     INDEX_FILE,
     Candidates,
     IndexKind,
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 _TRAINING_ROWS = 200_000
 _MAX_WIDTH = 4_096
+_MAX_NUMBER = 2**20
+_MAX_LINKS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,11 @@ class Factory(IndexKind):
         """See `IndexKind`; bytes of codes and centroids, without links of graphs."""
         index = self._empty(dim)
         lists = getattr(_inner(index), "nlist", 0)
-        return int(count * index.sa_code_size() + lists * dim * 4)
+        try:
+            code = index.sa_code_size()
+        except RuntimeError:  # it stores vectors as they are
+            code = dim * BYTES_PER_NUMBER
+        return int(count * code + lists * dim * BYTES_PER_NUMBER)
 
     def check_for(self, count: int, dim: int) -> None:
         """Refuses a string that makes no index for so many vectors of this size.
@@ -53,7 +61,8 @@ class Factory(IndexKind):
         Raises:
             InputError: It makes none.
         """
-        lists = getattr(_inner(self._empty(dim)), "nlist", 0)
+        index = self._empty(dim)
+        lists = getattr(_inner(index), "nlist", 0)
         if lists > count:
             raise InputError(
                 f"factory {self.string!r} wants {lists} clusters, but there are only {count} "
@@ -70,8 +79,13 @@ class Factory(IndexKind):
             write_index(index, vectors, folder / INDEX_FILE)
         except RuntimeError as error:
             raise InputError(
-                f"faiss cannot build {self.string!r} over {len(vectors)} vectors: "
-                f"{' '.join(str(error).split())[:300]}"
+                f"faiss cannot build {self.string!r} over {len(vectors)} vectors: {_line(error)}"
+            ) from error
+        try:
+            self.open(folder, *vectors.shape)
+        except DamagedIndex as error:
+            raise InputError(
+                f"faiss cannot read back what factory {self.string!r} makes: {_line(error)}"
             ) from error
 
     def open(self, folder: Path, rows: int, dim: int) -> Any:
@@ -100,14 +114,27 @@ class Factory(IndexKind):
         return doubling(1, min(max(2, rows), _MAX_WIDTH))
 
     def _empty(self, dim: int) -> Any:
+        # faiss ends the process, or takes all memory, for some numbers.
+        numbers = [int(number) for number in re.findall(r"\d+", self.string)]
+        links = [int(number) for number in re.findall(r"(?:HNSW|NSG)(\d+)", self.string)]
+        if not all(0 < one <= _MAX_NUMBER for one in numbers) or max(links, default=0) > _MAX_LINKS:
+            raise InputError(
+                f"factory {self.string!r}: expected numbers from 1 to {_MAX_NUMBER:,}, and at most "
+                f"{_MAX_LINKS:,} links of a graph"
+            )
         faiss = load_faiss()
         try:
-            return faiss.index_factory(dim, self.string, faiss.METRIC_INNER_PRODUCT)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:300]
+            index = faiss.index_factory(dim, self.string, faiss.METRIC_INNER_PRODUCT)
+        except (RuntimeError, MemoryError) as error:
             raise InputError(
-                f"faiss makes no index of {self.string!r} for vectors of size {dim}: {reason}"
+                f"faiss makes no index of {self.string!r} for vectors of size {dim}: {_line(error)}"
             ) from error
+        if isinstance(faiss.downcast_index(index), faiss.IndexRefine):
+            raise InputError(
+                f"factory {self.string!r} scores candidates again, which sbertkit does from the "
+                "stored vectors; leave RFlat or Refine(...) out"
+            )
+        return index
 
 
 class _Faiss:
@@ -136,9 +163,6 @@ def _parameters(faiss: Any, index: Any, width: int, depth: int) -> Any:
     if isinstance(index, faiss.IndexPreTransform):
         inner = _parameters(faiss, index.index, width, depth)
         return None if inner is None else faiss.SearchParametersPreTransform(index_params=inner)
-    if isinstance(index, faiss.IndexRefine):
-        inner = _parameters(faiss, index.base_index, width, depth)
-        return faiss.IndexRefineSearchParameters(k_factor=1.0, base_index_params=inner)
     if isinstance(index, faiss.IndexIVF):
         return faiss.SearchParametersIVF(nprobe=min(width, index.nlist))
     if isinstance(index, faiss.IndexHNSW):
@@ -147,9 +171,11 @@ def _parameters(faiss: Any, index: Any, width: int, depth: int) -> Any:
 
 
 def _inner(index: Any) -> Any:
-    """The index behind transforms and refinement."""
+    """The index behind transforms."""
     faiss = load_faiss()
     index = faiss.downcast_index(index)
-    if isinstance(index, faiss.IndexPreTransform):
-        return _inner(index.index)
-    return _inner(index.base_index) if isinstance(index, faiss.IndexRefine) else index
+    return _inner(index.index) if isinstance(index, faiss.IndexPreTransform) else index
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

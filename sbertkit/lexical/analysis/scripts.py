@@ -25,13 +25,16 @@ _MARKS = (
 )
 """What belongs to a word and is no letter for `re`: combining marks, and all of Indic scripts."""
 
+_JOINERS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0"
+"""Marks that no word begins with: what is left of emoji and of letters that are no words."""
+
 _IS_EAST = re.compile(f"[{_EAST}]")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
 _CONNECTED = r"(?:[-._+/:@&]{word}+)*(?:\+\+?|#)?"
 _ASCII_RUN = re.compile("[A-Za-z0-9]+" + _CONNECTED.format(word="[A-Za-z0-9]"))
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-_SPACED_RUN = f"{_LETTER}+{_CONNECTED.format(word=_LETTER)}"
+_SPACED_RUN = f"(?![{_JOINERS}]){_LETTER}+{_CONNECTED.format(word=_LETTER)}"
 
 
 @cache
