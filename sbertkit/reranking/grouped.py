@@ -21,7 +21,7 @@ def grouped_scores(groups: Iterable[Sequence["Pair"]], run: "PairRun") -> Iterat
     """
     sizes: deque[int] = deque()
 
-    def pairs() -> Iterator[Pair]:
+    def pairs() -> Iterator["Pair"]:
         for group in groups:
             sizes.append(len(group))
             yield from group

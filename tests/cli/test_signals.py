@@ -195,6 +195,11 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "upgrade": ("upgrade", "truncated"),
     "dump": ("dump", "index", "-o", "out/x.parquet"),
     "train-nli": ("train-nli", "nli.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
+    "train-sts": (
+        *("train-sts", "sts.tsv", "--base", "tiny", "-o", "out/x", "--scale", "0-5"),
+        "--no-guard",
+    ),
+    "train-pairs": ("train-pairs", "ranking.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
     "train-reranker": ("train-reranker", "ranking.jsonl", "--base", "tiny", "-o", "out/x"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval retrieval": ("eval", "retrieval", "beir", *_QUIET_MODEL, "--json", "out/x.json"),

@@ -78,6 +78,14 @@ PRINTING: dict[str, Arguments] = {
         *(place / "nli.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1, "--no-guard"),
     ),
+    "train-sts": lambda place: (
+        *(place / "pairs.tsv", "--base", place.model, "-o", place.new(), "--batch-size", 3),
+        *("--scale", "0-5", "--max-steps", 1, "--no-guard"),
+    ),
+    "train-pairs": lambda place: (
+        *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
+        *("--max-steps", 1, "--no-guard"),
+    ),
     "train-reranker": lambda place: (
         *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1),
@@ -245,6 +253,8 @@ def test_a_dash_is_standard_output_in_place_of_the_tables(
         ("export", lambda place: (place.model, "-o", "-")),
         ("demo", plain("-o", "-")),
         ("train-nli", lambda place: (place / "nli.jsonl", "--base", place.model, "-o", "-")),
+        ("train-sts", lambda place: (place / "pairs.tsv", "--base", place.model, "-o", "-")),
+        ("train-pairs", lambda place: (place / "ranking.jsonl", "--base", place.model, "-o", "-")),
         ("train-reranker", lambda place: (place / "ranking.jsonl", "--base", "m", "-o", "-")),
         ("diagnose", lambda place: (place / "many.txt", "--model", place.model, "--write", "-")),
         ("eval run", with_model("/suite.toml", "-o", "-", "--no-cache")),
