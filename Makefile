@@ -21,7 +21,7 @@ demo: $(READY)
 	@$(BIN)/sbertkit demo
 
 test: $(READY)
-	@echo 'About 6,600 tests: 10 to 15 minutes on two cores.'
+	@echo 'About 8,500 tests: 20 minutes on two cores.'
 	@$(BIN)/python -m pytest
 
 check: $(READY)
