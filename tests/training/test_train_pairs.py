@@ -4,7 +4,6 @@ import itertools
 import json
 import logging
 import math
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import tiny_models
 import torch
 from command_line import Run
 from tiny_rerankers import cross_encoder, write_collection
-from training_cases import QUICK, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
 
 from sbertkit import (
     Contrastive,
@@ -39,7 +38,6 @@ from sbertkit.training.data_forms import NLI, PAIRS, TrainingData
 from sbertkit.training.examples import NO_TEXT, Examples, TextTable
 from sbertkit.training.mining import mine_negatives
 from sbertkit.training.objectives import Objective, objectives_of
-from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.siamese import Siamese
 
 NO_HEAD = torch.nn.Identity()
@@ -330,7 +328,7 @@ def test_a_trained_encoder_has_positives_nearer(
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_gradients_reach_all_that_decides_a_vector(base: Path, teacher: Path, name: str) -> None:
+def test_every_weight_that_is_used_has_a_gradient(base: Path, teacher: Path, name: str) -> None:
     encoder = Encoder.load(base, device="cpu")
     texts = TextTable(encoder)
     objective = objective_of(name, teacher)
@@ -351,7 +349,7 @@ def test_gradients_reach_all_that_decides_a_vector(base: Path, teacher: Path, na
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_an_interrupted_run_is_resumed_to_the_same_weights(
-    base: Path, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    base: Path, teacher: Path, tmp_path: Path, name: str
 ) -> None:
     data = write(tmp_path / "pairs.jsonl")
     settings = {"max_steps": 8, "checkpoint_steps": 2, "guard": False}
@@ -362,17 +360,8 @@ def test_an_interrupted_run_is_resumed_to_the_same_weights(
         train_pairs(base, data, tmp_path / out, objective=objective, config=made)
 
     run("whole")
-    assess = Monitor._assess
-
-    def interrupted(self: Monitor, step: int, control: Any) -> None:
-        if step == 5:
-            signal.raise_signal(signal.SIGINT)
-        assess(self, step, control)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Monitor, "_assess", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run("other")
+    with interrupted_run(5):
+        run("other")
     run("other", resume=True)
     assert weight_bytes(tmp_path / "other") == weight_bytes(tmp_path / "whole")
 

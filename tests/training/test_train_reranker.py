@@ -2,7 +2,6 @@
 
 import json
 import logging
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from command_line import Run
 from sentence_transformers import CrossEncoder
 from tiny_rerankers import cross_encoder
-from training_cases import QUICK, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
 
 from sbertkit import (
     BinaryCrossEntropy,
@@ -32,7 +31,6 @@ from sbertkit import (
     train_reranker,
 )
 from sbertkit.training.mining import mine_negatives
-from sbertkit.training.run.monitor import Monitor
 
 WORDS = ("cat", "dog", "food", "music", "rain", "field", "child", "city")
 PAIRS = [
@@ -144,23 +142,12 @@ def test_losses_are_those_of_their_formulas() -> None:
     assert float(loss) == pytest.approx(((3 - 2) ** 2 + (1.5 - 2) ** 2) / 2)
 
 
-def test_an_interrupted_run_is_resumed_to_the_same_weights(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_is_resumed_to_the_same_weights(base: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "pairs.jsonl", PAIRS)
     settings = {"max_steps": 8, "checkpoint_steps": 2}
     train_reranker(base, data, tmp_path / "whole", config=config(**settings))
-    assess = Monitor._assess
-
-    def interrupted(self: Monitor, step: int, control: Any) -> None:
-        if step == 5:
-            signal.raise_signal(signal.SIGINT)
-        assess(self, step, control)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Monitor, "_assess", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train_reranker(base, data, tmp_path / "other", config=config(**settings))
+    with interrupted_run(5):
+        train_reranker(base, data, tmp_path / "other", config=config(**settings))
     assert not (tmp_path / "other").exists()
     with pytest.raises(InputError):  # other data
         train_reranker(base, DATA, tmp_path / "other", config=config(**settings, resume=True))

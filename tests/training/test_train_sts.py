@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 import tiny_models
 import torch
 from command_line import Run
-from training_cases import QUICK, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
 
 from sbertkit import (
     Angle,
@@ -31,7 +30,6 @@ from sbertkit.data.sts import StsPair, StsSet
 from sbertkit.training.data_forms import SCORED, ScoredPair, TrainingData
 from sbertkit.training.examples import TextTable, scored_examples
 from sbertkit.training.objectives import Objective, objectives_of
-from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.sts import sts_recipe
 
 NAMES = tuple(objectives_of(SCORED))
@@ -136,11 +134,11 @@ def test_losses_and_gradients_are_those_of_sentence_transformers(objective: Obje
     theirs: Any
     if isinstance(objective, Cosine):
         theirs = losses.CosineSimilarityLoss(NO_MODEL)
-    elif isinstance(objective, Cosent):
-        theirs = losses.CoSENTLoss(NO_MODEL, scale=1 / objective.temperature)
-    else:
-        assert isinstance(objective, Angle)
+    elif isinstance(objective, Angle):
         theirs = losses.AnglELoss(NO_MODEL, scale=1 / objective.temperature)
+    else:
+        assert isinstance(objective, Cosent)
+        theirs = losses.CoSENTLoss(NO_MODEL, scale=1 / objective.temperature)
     expected = theirs.compute_loss_from_embeddings(sides, batch["targets"])
     found = objective.loss(vectors, batch, NO_HEAD)
     assert found.item() == pytest.approx(expected.item(), rel=1e-6)
@@ -221,7 +219,7 @@ def test_a_trained_encoder_orders_pairs_as_their_scores(
 
 @pytest.mark.parametrize("objective", NAMES)
 def test_an_interrupted_run_is_resumed_to_the_same_weights(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
+    base: Path, tmp_path: Path, objective: str
 ) -> None:
     data = write(tmp_path / "pairs.tsv")
     settings = {"max_steps": 8, "checkpoint_steps": 2}
@@ -231,17 +229,8 @@ def test_an_interrupted_run_is_resumed_to_the_same_weights(
         train_sts(base, data, tmp_path / name, objective=objective, config=made)
 
     run("whole")
-    assess = Monitor._assess
-
-    def interrupted(self: Monitor, step: int, control: Any) -> None:
-        if step == 5:
-            signal.raise_signal(signal.SIGINT)
-        assess(self, step, control)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Monitor, "_assess", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run("other")
+    with interrupted_run(5):
+        run("other")
     with pytest.raises(InputError, match=r"scale 2 was 5\.0, is 6\.0"):
         run("other", resume=True, scale=(0, 6))
     run("other", resume=True)

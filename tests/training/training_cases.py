@@ -2,6 +2,7 @@
 
 import gc
 import json
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from sbertkit import TrainConfig, TrainResult, train_nli
 from sbertkit.settings import settings_of
 from sbertkit.training.objectives import OBJECTIVES
+from sbertkit.training.run.monitor import Monitor
 
 SAME = 1e-5
 """Largest difference of any number of vectors that count as the same."""
@@ -161,3 +164,17 @@ def quick_runs() -> Iterator[None]:
             yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def interrupted_run(step: int) -> Iterator[None]:
+    """A run that Ctrl-C ends after a step."""
+    assess = Monitor._assess
+
+    def interrupted(self: Monitor, at: int, control: Any) -> None:
+        if at == step:
+            signal.raise_signal(signal.SIGINT)
+        assess(self, at, control)
+
+    with mock.patch.object(Monitor, "_assess", interrupted), pytest.raises(KeyboardInterrupt):
+        yield

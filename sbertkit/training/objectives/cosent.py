@@ -55,15 +55,28 @@ class Cosent(Objective):
         Raises:
             InputError: None has.
         """
-        check_order(examples, batches, self.name)
+        count = 0
+        for rows in batches:
+            targets = examples.targets[rows]
+            if (targets != targets[0]).any():
+                return
+            count += 1
+        raise InputError(
+            f"the objective {self.name} compares pairs with different scores, found none in any of "
+            f"{count} batches; raise batch_size (--batch-size)"
+        )
 
     def loss(self, vectors: "Tensor", batch: "Mapping[str, Tensor]", head: "nn.Module") -> "Tensor":
         """The loss of the batch, which is no mean: it grows with the log of the number of pairs."""
+        first, second = batch["columns"].T
+        similarities = self.similarities(vectors[first], vectors[second])
+        return order_loss(similarities / self.temperature, batch["targets"])
+
+    def similarities(self, first: "Tensor", second: "Tensor") -> "Tensor":
+        """The cosine of each pair, (B,), of vectors (B, dim)."""
         from torch.nn import functional
 
-        first, second = batch["columns"].T
-        cosines = functional.cosine_similarity(vectors[first], vectors[second])
-        return order_loss(cosines / self.temperature, batch["targets"])
+        return functional.cosine_similarity(first, second)
 
 
 def order_loss(similarities: "Tensor", targets: "Tensor") -> "Tensor":
@@ -74,21 +87,3 @@ def order_loss(similarities: "Tensor", targets: "Tensor") -> "Tensor":
     counted = targets[:, None] > targets[None, :]
     wrong = differences[counted]
     return torch.cat((wrong.new_zeros(1), wrong)).logsumexp(dim=0)
-
-
-def check_order(examples: "Examples", batches: Iterable[Sequence[int]], name: str) -> None:
-    """Nothing, if a batch has rows with different targets, as an order needs them.
-
-    Raises:
-        InputError: None has.
-    """
-    count = 0
-    for rows in batches:
-        targets = examples.targets[rows]
-        if (targets != targets[0]).any():
-            return
-        count += 1
-    raise InputError(
-        f"the objective {name} compares pairs with different scores, found none in any of {count} "
-        "batches; raise batch_size (--batch-size)"
-    )

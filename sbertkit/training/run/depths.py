@@ -11,8 +11,8 @@ class Depths:
     """The depths of a network's parameters: 0 for embeddings, 1 for the lowest layer, and so on.
 
     Layers are found by structure, as the modules of the list that has most of the parameters, so
-    that models may call them as they like; lists beside it of the same length have parts of the
-    same layers. Weights that all layers share are one layer. What goes before them and every
+    that models may call them as they like; other lists of the same length have parts of the same
+    layers. Weights that all layers share are one layer. What goes before them and every
     embedding has depth 0; what follows is `top`: the last normalization, a dense layer or a head.
 
     Args:
@@ -31,8 +31,7 @@ class Depths:
         lists = sorted(map(_flat, _outermost(transformer)), key=_size, reverse=True)
         if not lists:
             raise InputError(
-                f"{name} has no list of layers, so that they cannot be told apart; train the whole "
-                "encoder"
+                f"{name} has no list of layers, by which they are found; train the whole encoder"
             )
         count = len(lists[0])
         self.layers = count

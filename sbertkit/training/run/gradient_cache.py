@@ -13,8 +13,8 @@ def cached_vectors(
     """The vectors of groups of texts, (N, dim), whose gradient is computed group by group.
 
     They are first computed without a graph. When the gradient of a loss reaches them, each group is
-    computed again, with the same dropout, and its part of the gradient goes on from there: only
-    the activations of one group are in memory at a time, and the gradients are those of the whole
+    computed again, with the same dropout, and its part of the gradient is propagated: only the
+    activations of one group are in memory at a time, and the gradients are those of the whole
     batch.
 
     Source: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited
