@@ -12,7 +12,6 @@ from sbertkit.data import ReadOptions
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.kinds.table import KindWish
 from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
@@ -190,8 +189,7 @@ class IndexBuild:
     def _check(self, count: int, encoder: Encoder, database: Path) -> None:
         """Refuses what the index of so many documents cannot have, before they are encoded."""
         kind = self._wish.choose(count, encoder.dim)
-        if isinstance(kind, Factory):
-            kind.check_for(count, encoder.dim)
+        kind.check_for(count, encoder.dim)
         if self.options.vectors is None:
             check_on_sample(kind, self.recall, encoder, database)
 

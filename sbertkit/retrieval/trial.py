@@ -76,11 +76,10 @@ def _searched(kind: IndexKind, vectors: np.ndarray, folder: Path) -> VectorSearc
     if isinstance(kind, IvfPq):
         sized = IvfPq.choices(len(vectors), vectors.shape[1], None)[0]
         kind = replace(kind, clusters=sized.clusters)
-    if isinstance(kind, Factory):
-        try:
-            kind.check_for(*vectors.shape)
-        except InputError:
-            return None
+    try:
+        kind.check_for(*vectors.shape)
+    except InputError:
+        return None
     learnt = kind.train(vectors) if kind.trained else {}
     write_vectors(folder / VECTORS_FILE, [vectors], vectors.shape[1])
     VectorSegment.write(folder, kind, learnt)

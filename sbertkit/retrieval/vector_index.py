@@ -16,7 +16,6 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind
-from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
@@ -103,7 +102,7 @@ class IndexWork:
         if not manifest.segments:
             return replace(manifest, trained=None, measured=None)
         chosen = manifest.wish.choose(manifest.vectors, manifest.encoder.dim)
-        if isinstance(chosen, Factory) and self.tuned:
+        if self.tuned:
             chosen.check_for(manifest.vectors, manifest.encoder.dim)
         manifest, learnt = self._trained(workspace, manifest, chosen)
         segments = tuple(

@@ -124,6 +124,13 @@ class IndexKind:
             if isinstance(value, int) and value > limit:
                 raise ValueError(f"expected {name} up to {limit}, found {value}")
 
+    def check_for(self, count: int, dim: int) -> None:
+        """Refuses settings that make no index of so many vectors of this size; most make one.
+
+        Raises:
+            InputError: They make none.
+        """
+
     def memory(self, count: int, dim: int) -> int:
         """Bytes that a search of so many vectors of this size has in memory, about."""
         raise NotImplementedError

@@ -56,13 +56,8 @@ class Factory(IndexKind):
         return int(count * code + lists * dim * BYTES_PER_NUMBER)
 
     def check_for(self, count: int, dim: int) -> None:
-        """Refuses a string that makes no index for so many vectors of this size.
-
-        Raises:
-            InputError: It makes none.
-        """
-        index = self._empty(dim)
-        lists = getattr(_inner(index), "nlist", 0)
+        """See `IndexKind`."""
+        lists = getattr(_inner(self._empty(dim)), "nlist", 0)
         if lists > count:
             raise InputError(
                 f"factory {self.string!r} wants {lists} clusters, but there are only {count} "
