@@ -10,7 +10,7 @@ from sbertkit.lexical.analysis.words import Span, Words
 from sbertkit.lexical.languages import LANGUAGES
 from sbertkit.lexical.stop_words import STOP_WORDS
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Changes with the rules, so that words made by others are not searched for in vain."""
 
 

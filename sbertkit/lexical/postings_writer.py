@@ -227,7 +227,7 @@ class _Part(NamedTuple):
 
 def _part(chunk: _Spilled, numbers: Array, start: int, end: int) -> _Part:
     """The postings of a chunk of the terms from `start` to `end`."""
-    first, last = np.searchsorted(numbers, (start, end)).tolist()
+    first, last = np.searchsorted(numbers, np.array((start, end), numbers.dtype)).tolist()
     posting_ends = np.append(_end(chunk.posting_ends, first), chunk.posting_ends[first:last])
     postings = slice(int(posting_ends[0]), int(posting_ends[-1]))
     places = slice(_end(chunk.place_ends, first), _end(chunk.place_ends, last))

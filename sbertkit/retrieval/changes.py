@@ -338,7 +338,7 @@ def _put(
 
 
 def _new_words(view: View, options: LexicalOptions | None) -> LexicalEntry | None:
-    """The lexical index of a view, made anew; the weight of its hybrid search stays."""
+    """The lexical index of a view, made again; the weight of its hybrid search stays."""
     if options is None:
         return None
     entry = describe_words(options, [segment.documents for segment in view.segments])

@@ -1,5 +1,6 @@
 """Hashing large files while others are opened."""
 
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import BufferedReader
 from pathlib import Path
@@ -48,14 +49,14 @@ class Hashing:
             file = open_regular(inside(self._root, entry.path))
         self._pending[entry] = self._pool.submit(self._fault, entry, file)
 
-    def wait(self) -> Problem | None:
-        """The first problem of all files, once they are hashed.
+    def wait(self, entries: Iterable[SealedFile]) -> Problem | None:
+        """The first problem of some files, as far as they were started, once they are hashed.
 
         Raises:
             StorageError: One cannot be read.
         """
-        for entry, future in self._pending.items():
-            fault = future.result()
+        for entry in entries:
+            fault = self._pending[entry].result() if entry in self._pending else None
             if fault is not None:
                 return Problem(entry.path, fault)
         return None

@@ -61,7 +61,7 @@ def open_view(root: Path, known: View | None = None, *, vectors: bool = True) ->
         opened = _Opened(root, known, hashing, vectors=vectors)
         view = _current(opened, root)
         with _closed_on_error(view):
-            opened.wait()
+            opened.wait(view.manifest)
         return view
 
 
@@ -84,7 +84,7 @@ def open_with_encoder(root: Path, load: "Callable[[Manifest], Encoder]") -> "tup
         with _closed_on_error(view):
             encoder = load(view.manifest)
             check_encoder(root, view.manifest.encoder, encoder)
-            opened.wait()
+            opened.wait(view.manifest)
         return view, encoder
 
 
@@ -122,7 +122,7 @@ def open_generation(root: Path, manifest: Manifest) -> View:
         opened = _Opened(root, None, hashing)
         view = opened.view(manifest)
         with _closed_on_error(view):
-            opened.wait()
+            opened.wait(view.manifest)
         return view
 
 
@@ -155,16 +155,16 @@ class _Opened:
                 search = self._search(manifest, segments) if self._vectors else None
                 return View(manifest, segments, search)
         except DamagedIndex:
-            self.wait()  # which says more of a file that was changed
+            self.wait(manifest)  # which says more of a file that was changed
             raise
 
-    def wait(self) -> None:
-        """Waits until all is hashed.
+    def wait(self, manifest: Manifest) -> None:
+        """Waits until the files of a generation are hashed.
 
         Raises:
             DamagedIndex: A file was changed.
         """
-        self._refuse(self._hashing.wait())
+        self._refuse(self._hashing.wait(manifest.files()))
 
     def _search(self, manifest: Manifest, segments: Sequence[Segment]) -> VectorSearch:
         """The search over the vectors of segments."""

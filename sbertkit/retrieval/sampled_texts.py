@@ -1,6 +1,7 @@
 """Texts of an index drawn at random, of which queries are made."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from random import Random
 
 import numpy as np
@@ -14,17 +15,20 @@ def sampled_texts(view: View, count: int) -> Iterator[tuple[int, str]]:
 
     The same are drawn every time; blank ones are left out.
     """
-    places = [
-        (place, number)
-        for place, segment in enumerate(view.segments)
-        for number in np.flatnonzero(segment.mask()).tolist()
-    ]
-    wanted = Random(0).sample(places, min(len(places), count))  # noqa: S311  # no secret
-    start = 0
-    for place, segment in enumerate(view.segments):
-        numbers = [number for at, number in wanted if at == place]
+    masks = [segment.mask() for segment in view.segments]
+    ends = list(accumulate(int(np.count_nonzero(mask)) for mask in masks))
+    total = ends[-1] if ends else 0
+    drawn = np.array(
+        Random(0).sample(range(total), min(total, count)),  # noqa: S311  # no secret
+        np.int64,
+    )
+    start = before = 0
+    for segment, mask, end in zip(view.segments, masks, ends, strict=True):
+        inside = drawn[(before <= drawn) & (drawn < end)] - before
+        numbers = np.flatnonzero(mask)[inside].tolist()
         texts = dict(segment.documents.texts_at(numbers))
         yield from (
             (start + number, texts[number]) for number in numbers if not is_blank(texts[number])
         )
         start += segment.passages.documents
+        before = end
