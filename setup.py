@@ -22,6 +22,7 @@ setup(
     packages=find_packages(include=["sbertkit", "sbertkit.*"]),
     package_data={
         "sbertkit": ["py.typed", "__init__.pyi"],
+        "sbertkit.encoder.catalog": ["models.toml"],
         "sbertkit.evaluation": ["__init__.pyi"],
         "sbertkit.retrieval": ["__init__.pyi"],
         "sbertkit.data": ["__init__.pyi", "wordnet/*"],

@@ -16,6 +16,10 @@ from .encoder import (
     EncodeReport as EncodeReport,
     encode_corpus as encode_corpus,
 )
+from .encoder.catalog import (
+    KnownModel as KnownModel,
+    known_models as known_models,
+)
 from .errors import (
     BadFilter as BadFilter,
     DamagedIndex as DamagedIndex,
@@ -34,13 +38,16 @@ from .errors import (
 from .evaluation import (
     Comparison as Comparison,
     Diagnosis as Diagnosis,
+    EncoderComparison as EncoderComparison,
     IndexResult as IndexResult,
     IsotropyResult as IsotropyResult,
+    ModelCost as ModelCost,
     MtebResult as MtebResult,
     RetrievalResult as RetrievalResult,
     StsResult as StsResult,
     Suite as Suite,
     SuiteResult as SuiteResult,
+    compare_encoders as compare_encoders,
     compare_results as compare_results,
     compare_runs as compare_runs,
     diagnose as diagnose,
@@ -50,6 +57,7 @@ from .evaluation import (
     evaluate_retrieval as evaluate_retrieval,
     evaluate_run as evaluate_run,
     evaluate_sts as evaluate_sts,
+    measure_models as measure_models,
     read_suite as read_suite,
     run_suite as run_suite,
 )

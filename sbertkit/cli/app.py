@@ -41,6 +41,7 @@ _COMMANDS = {
     ),
     "eval": ("evaluate", "Evaluate encoders and indexes."),
     "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),
+    "models": ("models", "Find an encoder in a table of pretrained ones."),
     "export": ("export", "Write MODEL as one ONNX file, from token ids to the vector."),
     "data": ("data", "Find and fetch public data sets by name."),
     "demo": ("demo", "Take the tour: a reverse dictionary."),

@@ -58,9 +58,16 @@ def _models() -> tuple[str, ...]:
     return (BUNDLED_NAME,)
 
 
+def _known_models() -> list[str]:
+    from sbertkit.encoder.catalog import KNOWN_MODELS
+
+    return [one.name for one in KNOWN_MODELS]
+
+
 PATH = Completed("path")
 INDEX = Completed("index", paths="dir")
 MODEL = Completed("model", _models, "dir")
+KNOWN_MODEL = Completed("model", _known_models)
 STS_SET = Completed("set", _sets("sts"))
 COLLECTION = Completed("collection", _sets("retrieval"), "dir")
 SET = Completed("set", _sets())

@@ -113,15 +113,20 @@ def prompts_of_model(name: str, declared: Declared, warn: Warn) -> Prompts:
         return Prompts(
             default if query is None else query, default if document is None else document
         )
-    for known in _KNOWN:
-        if known.pattern.fullmatch(last_part(name)):
-            query, document = known.prompts
-            warn(
-                f"was trained with prompts and declares none: using query {query!r} and document "
-                f"{document!r}; pass prompts={{}} for none"
-            )
-            return known.prompts
-    return Prompts()
+    known = known_prompts(name)
+    if known is None:
+        return Prompts()
+    warn(
+        f"was trained with prompts and declares none: using query {known.query!r} and document "
+        f"{known.document!r}; pass prompts={{}} for none"
+    )
+    return known
+
+
+def known_prompts(name: str) -> Prompts | None:
+    """Prompts known for a model's name or path, by its last part."""
+    part = last_part(name)
+    return next((one.prompts for one in _KNOWN if one.pattern.fullmatch(part)), None)
 
 
 def _first(prompts: Mapping[str, str | None], names: tuple[str, ...]) -> str | None:

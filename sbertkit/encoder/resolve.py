@@ -61,6 +61,27 @@ def resolve_model(
     return _from_hub(name, revision, organization)
 
 
+def local_model(name: str) -> Path | None:
+    """The folder of a hub model that is on this machine with its weights; None if it is not.
+
+    It is looked for in the bundled package and the hub's cache; nothing is downloaded.
+
+    Args:
+        name: On the hub, with its organization.
+
+    Raises:
+        InputError: The bundled weights are not the published ones.
+    """
+    bundled = _bundled_folder() if name in _BUNDLED_NAMES else None
+    if bundled is not None:
+        return bundled
+    with suppress(HubError):
+        found = _snapshot(name, None, local=True)
+        if _looks_whole(found):
+            return found
+    return None
+
+
 def resolve_options(options: LoadOptions) -> Path:
     """The folder of the model that is asked for.
 
@@ -111,14 +132,7 @@ def _from_hub(name: str, revision: str | None, organization: str) -> Path:
     for local in (True, False):
         for candidate in candidates:
             try:
-                found = snapshot(
-                    candidate,
-                    kind="model",
-                    revision=revision,
-                    local=local,
-                    wanted=_WANTED_FILES,
-                    unwanted=_UNWANTED_FILES,
-                )
+                found = _snapshot(candidate, revision, local=local)
             except HubError as error:
                 if not local and not error.unknown:
                     reason = str(error)
@@ -132,6 +146,17 @@ def _from_hub(name: str, revision: str | None, organization: str) -> Path:
         f"model {name!r} was not found{did_you_mean(name, [BUNDLED_NAME])}: no folder of that "
         f"name, not in the local hub cache, and {reason}; pass the path of a model folder"
         f"{_bundled_hint()}"
+    )
+
+
+def _snapshot(name: str, revision: str | None, *, local: bool) -> Path:
+    return snapshot(
+        name,
+        kind="model",
+        revision=revision,
+        local=local,
+        wanted=_WANTED_FILES,
+        unwanted=_UNWANTED_FILES,
     )
 
 

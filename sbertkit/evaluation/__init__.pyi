@@ -11,6 +11,11 @@ from .diagnosis import (
     Diagnosis as Diagnosis,
     diagnose as diagnose,
 )
+from .encoder_comparison import (
+    ComparedEncoder as ComparedEncoder,
+    EncoderComparison as EncoderComparison,
+    compare_encoders as compare_encoders,
+)
 from .index_quality import (
     IndexResult as IndexResult,
     evaluate_index as evaluate_index,
@@ -18,6 +23,11 @@ from .index_quality import (
 from .isotropy import (
     IsotropyResult as IsotropyResult,
     evaluate_isotropy as evaluate_isotropy,
+)
+from .model_cost import (
+    MeasuredModels as MeasuredModels,
+    ModelCost as ModelCost,
+    measure_models as measure_models,
 )
 from .mteb_tasks import (
     MtebResult as MtebResult,

@@ -28,6 +28,8 @@ def completed(*arguments: str, incomplete: str = "") -> list[tuple[str, str]]:
         (("eval", "retrieval"), "sci", ("plain", "scifact")),
         (("eval", "run"), "ret", ("plain", "retrieval-small")),
         (("data", "get"), "cran", ("plain", "cranfield")),
+        (("models", "show"), "xlnet/", ("plain", "xlnet/xlnet-base-cased")),
+        (("models", "compare"), "all", ("plain", "all-MiniLM-L6-v2")),
         ((), "sea", ("plain", "search")),
     ],
 )

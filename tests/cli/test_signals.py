@@ -209,6 +209,8 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "eval compare": ("eval", "compare", "a.trec", "b.trec", "--qrels", "beir/qrels/test.tsv"),
     "eval mteb": ("eval", "mteb", "STSBenchmark", *_QUIET_MODEL),
     "diagnose": ("diagnose", "corpus.txt", "--model", "tiny"),
+    "models show": ("models", "show", "bert-base-uncased"),
+    "models compare": ("models", "compare", "tiny", "tiny", "--corpus", "corpus.txt"),
     "export": ("export", "tiny", "--pooling", "mean", "-o", "out/x"),
     "data list": ("data", "list"),
     "data get": ("data", "get", "stsb"),

@@ -91,6 +91,10 @@ PRINTING: dict[str, Arguments] = {
         *("--max-steps", 1),
     ),
     "diagnose": lambda place: (place / "many.txt", "--model", place.model, "--sample", 100),
+    "models show": plain("e5-small-v2"),
+    "models compare": lambda place: (
+        *(place.model, place.model, "--corpus", place / "many.txt", "--sample", 100),
+    ),
     "export": lambda place: (place.model, "-o", place / "exported"),
     "data list": plain(),
     "data get": plain("stsb"),

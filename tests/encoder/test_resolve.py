@@ -119,6 +119,26 @@ def test_a_cached_model_is_loaded_by_its_name(cache: Path, tiny_bert: Path) -> N
     assert found.fingerprint == Encoder.load(tiny_bert, pooling="mean").fingerprint
 
 
+def test_a_model_is_on_this_machine_if_its_weights_are(
+    cache: Path, tiny_bert: Path, without_bundle: None
+) -> None:
+    assert resolve.local_model("owner/model") is None
+    place = put_into(cache, "owner/model", tiny_bert)
+    assert resolve.local_model("owner/model") == place
+    for weights in place.glob("*.safetensors"):
+        weights.unlink()  # as programs leave it that fetch a tokenizer alone
+    assert resolve.local_model("owner/model") is None
+    assert resolve.local_model("sentence-transformers/all-MiniLM-L6-v2") is None
+
+
+def test_the_bundled_model_is_on_this_machine(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "file_sha256", lambda _: resolve._BUNDLED_SHA256)
+    folder = fake_bundle(tmp_path, monkeypatch, b"weights")
+    assert resolve.local_model("sentence-transformers/all-MiniLM-L6-v2") == folder
+
+
 def test_a_name_without_owner_is_also_looked_up_as_it_is(cache: Path, tiny_bert: Path) -> None:
     snapshot = put_into(cache, "tiny-bert", tiny_bert)
     assert resolve_model("tiny-bert") == snapshot

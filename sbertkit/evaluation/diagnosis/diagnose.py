@@ -13,14 +13,14 @@ from torch import nn
 
 from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
-from sbertkit.data.pseudo_pairs import pseudo_pair
-from sbertkit.data.sampling import Sample, Texts, sample_texts
+from sbertkit.data.sampling import Sample, Texts
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.multi_pooling import encode_poolings
 from sbertkit.encoder.report import EncodeStats
 from sbertkit.encoder.whitening import FITTERS
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.diagnosis.candidates import Candidate, candidates_of
+from sbertkit.evaluation.diagnosis.pairs import SAMPLE, draw_pairs
 from sbertkit.evaluation.diagnosis.scoring import Scores, pair_scores
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.metrics import PairedTest, mean_random_cosine, paired_permutation, uniformity
@@ -30,10 +30,6 @@ from sbertkit.schema import to_dict
 logger = logging.getLogger(__name__)
 _DEFAULT = ReadOptions()
 
-SAMPLE = 2_000
-"""Default number of texts in the sample."""
-MIN_PAIRS = 100
-"""With fewer pairs the choice would be chance."""
 _SPACE_PAIRS = 5_000
 
 
@@ -167,14 +163,8 @@ def diagnose(
         raise InputTypeError(
             f"expected an encoder, found {type(encoder).__name__}; load one with Encoder.load"
         )
-    drawn = sample_texts(corpus, sample, seed=seed, read=read)
-    paired = {text: pair for text in drawn.texts if (pair := pseudo_pair(text)) is not None}
+    drawn, paired = draw_pairs(corpus, sample, seed=seed, read=read)
     count = len(paired)
-    if count < MIN_PAIRS:
-        raise InputError(
-            f"expected at least {MIN_PAIRS} different texts of some words to split, found "
-            f"{count} among {len(drawn.texts):,}; give more or longer texts"
-        )
     candidates = candidates_of(encoder)
     poolings = list(dict.fromkeys(one.pooling for one in candidates))
     texts = [*paired, *(pair.first for pair in paired.values())]

@@ -31,10 +31,28 @@ def pair_scores(whole: Vectors, first: Vectors, second: Vectors) -> Scores:
     return scores
 
 
+def found_ranks(queries: Vectors, documents: Vectors) -> Scores:
+    """The rank of each query's own document, the one of its row, among all documents, (n,), from 1.
+
+    Ties count half.
+
+    Args:
+        queries: Vectors, (n, dim).
+        documents: Vectors, (n, dim).
+    """
+    left, right = (unit_rows(rows).astype(np.float32) for rows in (queries, documents))
+    return _ranks(left @ right.T)
+
+
 def _reciprocal_ranks(cosines: Vectors) -> Scores:
     """Reciprocal rank of each diagonal element in its row."""
+    return 1.0 / _ranks(cosines)
+
+
+def _ranks(cosines: Vectors) -> Scores:
+    """Rank of each diagonal element in its row; ties count half."""
     targets = np.diag(cosines)[:, None]
     nearer = (cosines > targets).sum(axis=1)
     equal = (cosines == targets).sum(axis=1) - 1
     ranks: Scores = 1.0 + nearer + equal / 2.0
-    return 1.0 / ranks
+    return ranks
