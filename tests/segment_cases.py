@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sbertkit.arrays import Vectors
-from sbertkit.index.kinds.base import IndexKind
+from sbertkit.index.kinds.base import IndexKind, SearchSettings
 from sbertkit.index.kinds.table import KINDS, KindWish
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 from sbertkit.index.vector_search import VectorSearch
@@ -26,6 +26,15 @@ def unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
 
 def unit32(rows: npt.NDArray[np.floating]) -> Vectors:
     return unit(rows).astype(np.float32)
+
+
+SETTINGS = {
+    "hnsw": SearchSettings(64, 20),
+    "ivf": SearchSettings(8, 20),
+    "ivfpq": SearchSettings(8, 120),
+    "factory": SearchSettings(64, 50),
+}
+"""Of a search that does not compare all vectors."""
 
 
 def chosen(kind: str, rows: Vectors, clusters: int | None = None) -> IndexKind:
@@ -55,7 +64,7 @@ def made_of(
         own = wanted if wanted.trained or not isinstance(kind, str) else chosen(kind, rows)
         VectorSegment.write(place, wanted if len(parts) == 1 else own, learnt)
         segments.append(VectorSegment.open(place, *rows.shape))
-    return VectorSearch(segments, learnt)
+    return VectorSearch(segments, learnt, SETTINGS.get(wanted.name))
 
 
 def oracle(

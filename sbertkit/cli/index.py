@@ -278,7 +278,11 @@ def info(directory: str, output_format: str) -> None:
         if lexical is not None:
             facts["weight"] = weight_text(lexical.weight)
         measured = described.measured
-        facts["measured"] = "not measured" if measured is None else recall_text(measured)
+        facts["measured"] = (
+            "not measured; searches compare all vectors"
+            if measured is None
+            else recall_text(measured)
+        )
         if described.kind == "flat":
             facts["measured"] = "1, by exhaustive search"
         names = {

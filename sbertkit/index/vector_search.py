@@ -66,7 +66,8 @@ class VectorSearch:
     Args:
         segments: The segments.
         learnt: What their kind has learnt for all segments, by name.
-        settings: How much of the index is searched; ``None`` for what the kind does by default.
+        settings: How much of the index is searched; ``None`` to compare all vectors, as nothing is
+            known of the recall of less.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class VectorSearch:
         settings: SearchSettings | None = None,
     ) -> None:
         self.segments = segments
-        self._settings = settings
+        self.settings = settings
         self._ends = list(accumulate(map(len, segments), initial=0))
         self._searchers = _Searchers(segments, learnt)
 
@@ -89,14 +90,6 @@ class VectorSearch:
         return all(segment.kind.width_name is None for segment in self.segments)
 
     @property
-    def settings(self) -> SearchSettings:
-        """How much of the index is searched."""
-        if self._settings is not None:
-            return self._settings
-        largest = max(self._approximate, key=len)
-        return largest.kind.default()
-
-    @property
     def widths(self) -> list[int]:
         """The widths of a search, ascending; none if it is exact."""
         largest = max(self._approximate, key=len, default=None)
@@ -105,7 +98,7 @@ class VectorSearch:
     def with_settings(self, settings: SearchSettings | None) -> "VectorSearch":
         """The same search with other settings."""
         other = copy(self)
-        other._settings = settings
+        other.settings = settings
         return other
 
     def search(
@@ -140,12 +133,13 @@ class VectorSearch:
     def plan(self, k: int, *, exact: bool = False, live: LiveRows | None = None) -> str:
         """How `search` finds the nearest, in words."""
         count = len(self) if live is None else live.count
-        if exact or self.is_exhaustive(min(k, count), live):
+        settings = None if exact else self._settings(min(k, count), live)
+        if settings is None:
             among = "" if live is None else f" of {len(self):,}"
             return f"compared with all {count:,} vectors{among}"
-        kind, settings = self._approximate[0].kind, self.settings
+        kind = self._approximate[0].kind
         among = "" if live is None else f", more of them among {count:,} of {len(self):,} vectors"
-        rescored = self._depth(k, count)
+        rescored = _depth(settings, k, count)
         return f"{kind.name}: {settings.width} {kind.width_name}{among}, {rescored} re-scored"
 
     def candidates(
@@ -195,11 +189,12 @@ class VectorSearch:
     def _search(self, queries: Vectors, k: int, live: LiveRows | None, *, exact: bool) -> Neighbors:
         count = len(self) if live is None else live.count
         wanted = min(count, max(2 * k, k + _SPARE_CANDIDATES))
-        if exact or self.is_exhaustive(k, live):
+        settings = None if exact else self._settings(k, live)
+        if settings is None:
             rows = np.sort(self._exhaustive(queries, wanted, live), axis=1)
         else:
-            depth = self._depth(k, count)
-            width = self._approximate[0].kind.width_for(self.settings.width, depth)
+            depth = _depth(settings, k, count)
+            width = self._approximate[0].kind.width_for(settings.width, depth)
             scores, rows, floor = self.candidates(queries, depth, width, live)
             rows = _distinct(rows)
             # Clusters or links may lead to too few rows, or not as far as the live ones.
@@ -221,17 +216,18 @@ class VectorSearch:
             final[~final] = now
         return found
 
-    def _depth(self, k: int, count: int) -> int:
-        """How many candidates are scored again for `k` hits."""
-        # For fewer hits no fewer: the nearest of all may be far among approximate scores.
-        rescored = math.ceil(self.settings.rescored * max(k, TUNED_HITS) / TUNED_HITS)
-        return min(count, max(rescored, 2 * k, k + _SPARE_CANDIDATES))
-
     def is_exhaustive(self, k: int, live: LiveRows | None = None) -> bool:
         """Whether a search for `k` hits compares all live rows."""
+        return self._settings(k, live) is None
+
+    def _settings(self, k: int, live: LiveRows | None) -> SearchSettings | None:
+        """The settings of a search; none if all live rows are compared."""
+        if self.settings is None or self.is_exact:
+            return None
         count = len(self) if live is None else live.count
         few = live is not None and count <= FEW_ROWS
-        return few or self.is_exact or self._depth(k, count) * _EXHAUSTIVE_SHARE >= len(self)
+        most = _depth(self.settings, k, count) * _EXHAUSTIVE_SHARE >= len(self)
+        return None if few or most else self.settings
 
     def _found_by(
         self, one: _Placed, queries: Vectors, width: int, count: int, live: LiveRows | None
@@ -375,6 +371,13 @@ class _Scan:
         one = VectorSearch([self._segment], {})
         rows = one._exhaustive(queries, min(count, live.count if live else count), live)
         return Candidates(one.scores(queries, rows), rows)
+
+
+def _depth(settings: SearchSettings, k: int, count: int) -> int:
+    """How many candidates are scored again for `k` hits."""
+    # For fewer hits no fewer: the nearest of all may be far among approximate scores.
+    rescored = math.ceil(settings.rescored * max(k, TUNED_HITS) / TUNED_HITS)
+    return min(count, max(rescored, 2 * k, k + _SPARE_CANDIDATES))
 
 
 def _knn(queries: Vectors, vectors: Vectors, wanted: int) -> Candidates:

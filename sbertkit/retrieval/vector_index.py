@@ -19,7 +19,6 @@ from sbertkit.index.kinds.base import IndexKind
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
-from sbertkit.index.vector_search import TUNED_HITS
 from sbertkit.retrieval.linked_files import link_files
 from sbertkit.retrieval.manifest import Manifest
 from sbertkit.retrieval.manifest_entries import (
@@ -42,8 +41,12 @@ logger = logging.getLogger(__name__)
 
 _NO_QUERIES = (
     f"the recall cannot be measured: the documents do not have {MIN_QUERIES} different parts to "
-    "take as queries; give some with: sbertkit tune --queries"
+    "take as queries; searches compare all vectors until some are given with: sbertkit tune "
+    "--queries"
 )
+
+_FEW_VECTORS = 1_000
+"""As fast as these are compared, nobody needs to hear that all of them are."""
 
 OUTGROWN = 4
 """Times as many vectors as it was trained for, at which an index is trained again."""
@@ -153,7 +156,7 @@ class IndexWork:
                 return replace(manifest, measured=None)
             queries = self._queries(workspace.root, manifest, view)
             if queries is None:
-                if self.queries is not None and not view.vectors.is_exhaustive(TUNED_HITS):
+                if self.queries is not None and len(view.vectors) > _FEW_VECTORS:
                     if self.tuned:
                         raise InputError(_NO_QUERIES)
                     logger.warning(_NO_QUERIES)

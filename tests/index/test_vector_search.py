@@ -19,7 +19,7 @@ from sbertkit.index.vector_search import VectorSearch
 def reopened(search: VectorSearch) -> VectorSearch:
     """The search over the same files, opened again."""
     segments = [VectorSegment.open(one.folder, *one.stored.shape) for one in search.segments]
-    return VectorSearch(segments, search._searchers.learnt)
+    return VectorSearch(segments, search._searchers.learnt, search.settings)
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)

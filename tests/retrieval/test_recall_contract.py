@@ -101,14 +101,16 @@ def test_given_queries_are_tuned_with(
         assert (measured.queries, measured.source) == (200, str(tmp_path / "q.txt"))
 
 
-def test_an_index_of_equal_texts_says_that_its_recall_is_not_measured(
+def test_an_index_whose_recall_cannot_be_measured_says_so_and_compares_all(
     tmp_path: Path, tiny_encoder: Encoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     same = [(f"d{number}", "the very same words") for number in range(2_000)]
     with SearchIndex.build(same, tiny_encoder, tmp_path / "i", kind="ivfpq") as index:
         assert index.info().measured is None
         assert "the recall cannot be measured" in caplog.text
-        assert len(index.search("the very same words", 10)) == 10
+        hits = index.search("the very same words", 10, mode="dense", explain=True)
+        assert [hit.id for hit in hits] == [f"d{number}" for number in range(10)]
+        assert "compared with all 2,000" in str(hits[0].plan)
 
 
 @pytest.mark.parametrize("asked", [[], ["one"], ["same"] * 50, [" "] * 50])

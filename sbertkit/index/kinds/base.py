@@ -185,10 +185,6 @@ class IndexKind:
         """What searches one segment; for a kind whose segments are searched one by one."""
         raise NotImplementedError
 
-    def default(self) -> SearchSettings:
-        """The settings of a search that was not tuned."""
-        raise NotImplementedError
-
     def width_for(self, width: int, count: int) -> int:
         """The width with which so many candidates can be found, from the one that was tuned."""
         del count

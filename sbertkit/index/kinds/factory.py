@@ -18,7 +18,6 @@ from sbertkit.index.kinds.base import (
     IndexKind,
     Part,
     Searcher,
-    SearchSettings,
     doubling,
     training_rows,
 )
@@ -95,10 +94,6 @@ class Factory(IndexKind):
     def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
         return _Faiss(part.content)
-
-    def default(self) -> SearchSettings:
-        """See `IndexKind`."""
-        return SearchSettings(64, 50)
 
     def width_for(self, width: int, count: int) -> int:
         """See `IndexKind`; it may be a graph."""

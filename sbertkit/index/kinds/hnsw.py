@@ -21,7 +21,6 @@ from sbertkit.index.kinds.base import (
     IndexKind,
     Part,
     Searcher,
-    SearchSettings,
     Setting,
     doubling,
     training_rows,
@@ -72,10 +71,6 @@ class Hnsw(IndexKind):
     def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
         return _Graph(part.content, part.rows)
-
-    def default(self) -> SearchSettings:
-        """See `IndexKind`."""
-        return SearchSettings(64, 20)
 
     def width_for(self, width: int, count: int) -> int:
         """See `IndexKind`; a walk finds what it keeps."""

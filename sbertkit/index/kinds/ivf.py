@@ -22,7 +22,6 @@ from sbertkit.index.kinds.base import (
     IndexKind,
     Part,
     Searcher,
-    SearchSettings,
     Setting,
     doubling,
     training_rows,
@@ -81,10 +80,6 @@ class Ivf(IndexKind):
     def searcher(self, part: Part) -> Searcher:
         """See `IndexKind`."""
         return ProbedLists(part.content, lambda: _lists(part.content))
-
-    def default(self) -> SearchSettings:
-        """See `IndexKind`."""
-        return SearchSettings(min(self.clusters, max(8, self.clusters // 16)), 20)
 
     def widths(self, rows: int) -> list[int]:
         """See `IndexKind`."""

@@ -28,7 +28,6 @@ from sbertkit.index.kinds.base import (
     IndexKind,
     Part,
     Searcher,
-    SearchSettings,
     Setting,
     doubling,
     training_rows,
@@ -182,10 +181,6 @@ class IvfPq(IndexKind):
         lists = np.concatenate([part.content.lists for part in parts])
         index = self._joined([part.content.codes for part in parts], lists, dim, learnt)
         return [(_Padded(ProbedLists(index, lambda: lists), self._padded(dim)), len(parts))]
-
-    def default(self) -> SearchSettings:
-        """See `IndexKind`."""
-        return SearchSettings(min(self.clusters, max(8, self.clusters // 16)), 120)
 
     def widths(self, rows: int) -> list[int]:
         """See `IndexKind`."""
