@@ -4,6 +4,7 @@ python eval/tables.py [--check]
 """
 
 import json
+import re
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +49,16 @@ PUBLISHED = {
 
 Source: Reimers & Gurevych 2019, Sentence-BERT, table 1; Gao et al. 2021, SimCSE, table 5.
 """
+
+FINE_TUNING = {
+    "stages": "One stage or two. Spearman times 100, mean ± sample deviation over the seeds:",
+    "objectives": "Objectives, as many steps of 64 examples each:",
+    "chinese": "Objectives on the Chinese STS-B. The base knows English alone, most characters are "
+    "unknown to it: the rows compare objectives, nothing else.",
+    "strategies": "How much of the encoder moves, by rows of NLI, contrastive:",
+    "matryoshka": "Vectors truncated to their first numbers, trained for it (NLI, contrastive) or "
+    "not:",
+}
 
 SPACE = {
     "random_cosine": "cosine of random pairs",
@@ -143,7 +154,11 @@ def bench_reranker_table(entries: Figures) -> str:
 def train_reranker_table(entries: Figures) -> str:
     """What a small re-ranker was trained on."""
     (figures,) = entries.values()
-    titles = {"nli": "SNLI: entailed or neutral", "scifact": "SciFact, with mined negatives"}
+    titles = {
+        "nli": "SNLI: entailed or neutral",
+        "titles": "titles and abstracts of SciFact, with mined negatives",
+        "scifact": "SciFact, with mined negatives",
+    }
     rows = []
     for name, title in titles.items():
         if name in figures:
@@ -857,6 +872,81 @@ def train_nli_table(entries: Figures) -> str:
     )
 
 
+def fine_tuning_table(entries: Figures) -> str:
+    """Scores by stage, objective, strategy and size, over the seeds."""
+    tables: dict[str, dict[str, list[Figures]]] = {}
+    for key, figures in entries.items():
+        name, _, rest = key.partition(": ")
+        row = re.sub(r": \d+$", "", rest)
+        tables.setdefault(name, {}).setdefault(row, []).append(figures)
+    parts = []
+    for name, rows in tables.items():
+        scored = _sizes if name == "matryoshka" else _tuned
+        parts.append(f"{FINE_TUNING[name]}\n\n{scored(rows)}")
+    return "\n\n".join(parts)
+
+
+def _tuned(rows: Mapping[str, Sequence[Figures]]) -> str:
+    """Spearman of each row on its sets."""
+    sets = list(dict.fromkeys(one for runs in rows.values() for one in runs[0]["spearman"]))
+    cells = [
+        (
+            title,
+            len(runs),
+            _spread([run["steps"] for run in runs], 0),
+            _spread([run["seconds"] for run in runs], 0),
+            *(_spread([run["spearman"][name] for run in runs], 2) for name in sets),
+        )
+        for title, runs in rows.items()
+    ]
+    return markdown(("encoder", "seeds", "steps", "seconds", *sets), cells)
+
+
+def _sizes(rows: Mapping[str, Sequence[Figures]]) -> str:
+    """Scores of truncated vectors, and how much of the whole ones' they keep."""
+    cells = []
+    for title, runs in rows.items():
+        for size in runs[0]["sizes"]:
+            kept = [_kept(run["sizes"], size, "stsb test") for run in runs]
+            cells.append(
+                (
+                    f"{title} Matryoshka",
+                    size,
+                    _spread([run["sizes"][size]["stsb test"] for run in runs], 2),
+                    f"{statistics.mean(kept):.1f} %",
+                    _spread([run["sizes"][size]["cranfield"] for run in runs], 2),
+                )
+            )
+    return markdown(("trained", "numbers", "STS-B test", "kept", "nDCG@10 of Cranfield"), cells)
+
+
+def _kept(sizes: Figures, size: str, name: str) -> float:
+    whole: float = max(sizes.items(), key=lambda item: int(item[0]))[1][name]
+    part: float = sizes[size][name]
+    return 100 * part / whole
+
+
+def retrieval_training_table(entries: Figures) -> str:
+    """nDCG@10 of the base, the trained encoder and the merged one."""
+    runs = [one for key, one in entries.items() if key != "base"]
+    ways = {"the base": [entries["base"]["base"]]}
+    ways |= {name: [run[name] for run in runs] for name in ("trained", "merged")}
+    sets = list(entries["base"]["base"])
+    rows = [
+        (
+            title,
+            *(_spread([100 * one[name] for one in found], 2) for name in sets),
+            _spread([100 * statistics.mean(one.values()) for one in found], 2),
+        )
+        for title, found in ways.items()
+    ]
+    return (
+        f"{markdown(('encoder', *sets, 'mean'), rows)}\n\nnDCG@10 times 100, mean ± sample "
+        f"deviation over {len(runs)} seeds of {runs[0]['steps']} steps; merged is the mean of the "
+        "weights before and after."
+    )
+
+
 def pooling_table(entries: Figures) -> str:
     """Poolings before and after training, by objective."""
 
@@ -1128,6 +1218,8 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "diagnosis": diagnosis_table,
     "train_speed": train_speed_table,
     "train_nli": train_nli_table,
+    "fine_tuning": fine_tuning_table,
+    "retrieval_training": retrieval_training_table,
     "pooling": pooling_table,
     "guard": guard_table,
     "resume": resume_table,

@@ -1,0 +1,327 @@
+"""What objectives, stages, strategies and Matryoshka sizes gain, on equal budgets.
+
+    SBERTKIT_DATA=FOLDER python eval/fine_tuning.py --base MODEL [--tables stages objectives ...]
+        [--seeds 1 2 3] [--only KEY ...] [--dry]
+
+FOLDER holds nli/snli/train_part.jsonl.gz, train_part2.jsonl.gz, nli/lingnli/train.jsonl.gz,
+sts/stsb.tsv, sts/stsb_zh_cnsd.tsv, sts/sick.tsv and retrieval/cranfield. Tables:
+
+- stages: NLI, scored pairs, and both after each other, from MODEL and from all-MiniLM-L6-v2.
+- objectives: each objective for as many steps, from MODEL.
+- chinese: the objectives of scored pairs on the Chinese STS-B. The base knows English alone; most
+  Chinese characters are unknown to it, so that the figures compare the objectives and nothing else.
+- strategies: how much of the encoder moves, on 1,000, 10,000 and 60,000 rows of NLI.
+- matryoshka: vectors truncated to fewer numbers, trained for it or not.
+
+Each run is written to results/fine_tuning.json as an entry; the next call runs those that are
+missing or were measured with other code. No run uses a dev set. With ``--dry`` each run has two
+steps, and nothing is written to results/.
+"""
+
+import logging
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import transformers
+from recording import RESULTS, WEIGHTS, Entries, Figures, arguments_of, data_folder
+
+from sbertkit import (
+    Encoder,
+    TrainConfig,
+    evaluate_retrieval,
+    evaluate_sts,
+    train_nli,
+    train_pairs,
+    train_sts,
+)
+from sbertkit.data.nli import NliSet, read_nli
+from sbertkit.data.ranking import RankingPair, RankingSet
+from sbertkit.encoder.resolve import BUNDLED_NAME
+from sbertkit.metrics import row_cosines
+
+SOURCES = [*WEIGHTS, "eval/fine_tuning.py"]
+SEEDS = (1, 2, 3)
+NLI_FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
+STEPS = 300
+"""Of 64 examples: about 5 minutes on two cores."""
+
+STS_OBJECTIVES = ("cosent", "cosine", "angle")
+SIZES = (384, 192, 96, 48, 24)
+EPOCHS = {1_000: 12, 10_000: 4, 60_000: 2}
+"""Passes over so many rows of NLI."""
+
+_LAYERS = 6
+STRATEGIES: dict[str, Figures] = {
+    "full": {},
+    "frozen 2": {"freeze_layers": 2},
+    "frozen 4": {"freeze_layers": 4},
+    "decay .95": {"layer_decay": 0.95},
+    "decay .9": {"layer_decay": 0.9},
+    "decay .8": {"layer_decay": 0.8},
+    "progressive": {
+        "unfreeze": {1_000: "0:2,3:4,6:all", 10_000: "0:2,1:4,2:all", 60_000: "0:3,1:all"}
+    },
+}
+
+Train = Callable[[str, Path, TrainConfig], Any]
+"""Trains a base into a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An entry.
+
+    Attributes:
+        key: Its name.
+        base: What is trained.
+        stages: The trainings, each from the result of the one before.
+        score: Figures of the encoder in a folder.
+        settings: What else decides it.
+    """
+
+    key: str
+    base: str
+    stages: tuple[tuple[Train, TrainConfig], ...]
+    score: Callable[[str], Figures]
+    settings: Figures
+
+    def measure(self) -> Figures:
+        """Trains and scores."""
+        with tempfile.TemporaryDirectory() as folder:
+            base, seconds, steps = self.base, 0.0, 0
+            for number, (train, config) in enumerate(self.stages):
+                output = Path(folder) / str(number)
+                result = train(base, output, config)
+                base, seconds, steps = (
+                    str(output),
+                    seconds + result.record["seconds"],
+                    steps + result.steps,
+                )
+            return {"steps": steps, "seconds": round(seconds, 1), **self.score(base)}
+
+
+class Data:
+    """The data sets, each read once."""
+
+    def __init__(self) -> None:
+        self.root = data_folder("nli/snli/train_part.jsonl.gz")
+
+    @cache  # noqa: B019  # one object in a program
+    def nli(self, rows: int | None = None) -> NliSet:
+        """All rows, or some that are drawn."""
+        read = read_nli([self.root / "nli" / f"{name}.jsonl.gz" for name in NLI_FILES])
+        if rows is None:
+            return read
+        return NliSet(tuple(random.Random(0).sample(list(read.pairs), rows)), ())
+
+    @cache  # noqa: B019
+    def rated(self) -> RankingSet:
+        """Entailments and contradictions of the same premises, with the cosines of a teacher."""
+        labels: dict[str, set[int]] = {}
+        for premise, _, label in self.nli().pairs:
+            labels.setdefault(premise, set()).add(label)
+        chosen = [
+            (premise, hypothesis, 1.0 if label == 0 else 0.0)
+            for premise, hypothesis, label in self.nli().pairs
+            if label != 1 and {0, 2} <= labels[premise] and premise != hypothesis
+        ]
+        chosen = list(dict.fromkeys(chosen))
+        teacher = Encoder.load(BUNDLED_NAME, device="cpu")
+        premises, hypotheses = zip(*(row[:2] for row in chosen), strict=True)
+        vectors = teacher.encode([*premises, *hypotheses])
+        rows = np.arange(len(chosen))
+        scores = row_cosines(vectors, rows, rows + len(rows)).tolist()
+        return RankingSet(
+            tuple(RankingPair.of(*row, score) for row, score in zip(chosen, scores, strict=True))
+        )
+
+    def sts(
+        self,
+        base: str,
+        output: Path,
+        config: TrainConfig,
+        *,
+        objective: str = "cosent",
+        file: str = "stsb",
+    ) -> Any:
+        """Trains on scored pairs."""
+        config = replace(config, scale=(0.0, 5.0), split="train")
+        return train_sts(
+            base, self.root / f"sts/{file}.tsv", output, objective=objective, config=config
+        )
+
+    def on_nli(
+        self,
+        base: str,
+        output: Path,
+        config: TrainConfig,
+        *,
+        objective: str = "contrastive",
+        rows: int | None = None,
+    ) -> Any:
+        """Trains on NLI."""
+        return train_nli(base, self.nli(rows), output, objective=objective, config=config)
+
+    def on_pairs(self, base: str, output: Path, config: TrainConfig, *, objective: str) -> Any:
+        """Trains on triplets of NLI."""
+        return train_pairs(base, self.rated(), output, objective=objective, config=config)
+
+    def english(self, folder: str) -> Figures:
+        """Spearman times 100 on STS-B and SICK."""
+        return scores(
+            folder,
+            {f"stsb {split}": (self.root / "sts/stsb.tsv", split) for split in ("dev", "test")}
+            | {"sick test": (self.root / "sts/sick.tsv", "test")},
+        )
+
+    def chinese(self, folder: str) -> Figures:
+        """Spearman times 100 on the Chinese STS-B."""
+        return scores(
+            folder,
+            {
+                f"stsb {split}": (self.root / "sts/stsb_zh_cnsd.tsv", split)
+                for split in ("dev", "test")
+            },
+        )
+
+    def truncated(self, folder: str) -> Figures:
+        """Spearman and nDCG@10 times 100 by the size of the vectors."""
+        found = {}
+        for size in SIZES:
+            encoder = Encoder.load(folder, normalize=True, device="cpu", dim=size)
+            sts = evaluate_sts(encoder, self.root / "sts/stsb.tsv", split="test").spearman
+            retrieval = evaluate_retrieval(
+                encoder, self.root / "retrieval/cranfield", measures=["nDCG@10"]
+            )
+            found[str(size)] = {
+                "stsb test": hundredfold(sts),
+                "cranfield": hundredfold(retrieval.measures["nDCG@10"]),
+            }
+        return {"sizes": found}
+
+
+def scores(folder: str, sets: dict[str, tuple[Path, str]]) -> Figures:
+    """Spearman times 100 of the encoder in a folder on splits of files."""
+    encoder = Encoder.load(folder, normalize=True, device="cpu", pooling="mean")
+    return {
+        "spearman": {
+            name: hundredfold(evaluate_sts(encoder, file, split=split).spearman)
+            for name, (file, split) in sets.items()
+        }
+    }
+
+
+def hundredfold(value: float | None) -> float | None:
+    """A score times 100."""
+    return None if value is None else round(100 * value, 2)
+
+
+def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+    """NLI, scored pairs and both, from two bases."""
+    ways: dict[str, tuple[Train, ...]] = {
+        "untrained": (),
+        "NLI": (data.on_nli,),
+        "STS": (data.sts,),
+        "NLI, STS": (data.on_nli, data.sts),
+    }
+    for start in (base, BUNDLED_NAME):
+        for name, parts in ways.items():
+            if name != "untrained" or config.seed == SEEDS[0]:
+                yield run(
+                    f"stages: {Path(start).name}: {name}",
+                    start,
+                    [(part, config) for part in parts],
+                    data.english,
+                )
+
+
+def objectives(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+    """Each objective for as many steps."""
+    trains: dict[str, Train] = {
+        **{name: partial(data.on_nli, objective=name) for name in ("softmax", "contrastive")},
+        **{name: partial(data.sts, objective=name) for name in STS_OBJECTIVES},
+        **{name: partial(data.on_pairs, objective=name) for name in ("triplet", "margin-mse")},
+    }
+    for name, train in trains.items():
+        yield run(f"objectives: {name}", base, [(train, config)], data.english)
+
+
+def chinese(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+    """The objectives of scored pairs, in Chinese."""
+    del base
+    for name in STS_OBJECTIVES:
+        train = partial(data.sts, objective=name, file="stsb_zh_cnsd")
+        yield run(f"chinese: {name}", BUNDLED_NAME, [(train, config)], data.chinese)
+
+
+def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+    """How much of the encoder moves, on data of three sizes."""
+    for rows, epochs in EPOCHS.items():
+        for name, changes in STRATEGIES.items():
+            chosen = {
+                key: value[rows] if isinstance(value, dict) else value
+                for key, value in changes.items()
+            }
+            changed = replace(
+                config,
+                max_steps=config.max_steps if config.max_steps == 2 else None,
+                epochs=epochs,
+                **chosen,
+            )
+            yield run(
+                f"strategies: {rows} rows: {name}",
+                base,
+                [(partial(data.on_nli, rows=rows), changed)],
+                data.english,
+            )
+
+
+def matryoshka(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+    """Truncated vectors, trained for it or not."""
+    for name, sizes in (("without", None), ("with", SIZES)):
+        changed = replace(config, matryoshka=sizes)
+        yield run(f"matryoshka: {name}", base, [(data.on_nli, changed)], data.truncated)
+
+
+TABLES = {one.__name__: one for one in (stages, objectives, chinese, strategies, matryoshka)}
+
+
+def run(
+    key: str, base: str, parts: list[tuple[Train, TrainConfig]], score: Callable[[str], Figures]
+) -> Run:
+    """An entry, with the settings of its trainings."""
+    settings = {"base": Path(base).name, "trainings": [config.identity() for _, config in parts]}
+    seed = f": {parts[0][1].seed}" if parts else ""
+    return Run(key + seed, base, tuple(parts), score, settings)
+
+
+def main() -> None:
+    """Measures the missing entries."""
+    parser = arguments_of(__doc__)
+    parser.add_argument("--base", required=True, help="a plain model folder")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--only", nargs="+", help="what the names of entries begin with")
+    parser.add_argument("--dry", action="store_true", help="two steps each, nothing recorded")
+    arguments = parser.parse_args()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
+    data = Data()
+    with tempfile.TemporaryDirectory() as folder:
+        entries = Entries("fine_tuning", SOURCES, Path(folder) if arguments.dry else RESULTS)
+        for seed in arguments.seeds:
+            config = TrainConfig(max_steps=2 if arguments.dry else STEPS, seed=seed, device="cpu")
+            for name in arguments.tables:
+                for one in TABLES[name](data, arguments.base, config):
+                    if not arguments.only or one.key.startswith(tuple(arguments.only)):
+                        entries.measure(one.key, one.settings, one.measure)
+
+
+if __name__ == "__main__":
+    main()
