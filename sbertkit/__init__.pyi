@@ -94,6 +94,10 @@ from .training.classifier import (
 from .training.config import (
     TrainConfig as TrainConfig,
 )
+from .training.merging import (
+    Merged as Merged,
+    merge as merge,
+)
 from .training.nli import (
     train_nli as train_nli,
 )

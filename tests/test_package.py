@@ -15,6 +15,7 @@ import pytest
 import sbertkit
 
 ROOT = Path(__file__).resolve().parents[1]
+_CARDS = ("model_card", "merged_card", "use")
 
 
 def test_every_public_name_can_be_loaded_and_explains_itself() -> None:
@@ -57,7 +58,7 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
         "sbertkit/data/wordnet/glosses.jsonl.gz",
         "sbertkit/data/wordnet/LICENSE.txt",
         "sbertkit/evaluation/report/templates/page.html",
-        "sbertkit/training/report/templates/model_card.md",
+        *(f"sbertkit/training/report/templates/{name}.md" for name in _CARDS),
     }
     expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "sbertkit").rglob("*.toml")}
     packed = {name for name in wheel_names if name.startswith("sbertkit/")}

@@ -30,10 +30,10 @@ from tokenizers import pre_tokenizers
 _write = write
 
 
-def bert(folder: Path) -> Path:
-    """WordPiece, absolute positions, token types, a pooler that no vector uses."""
+def bert(folder: Path, **more: Any) -> Path:
+    """WordPiece, absolute positions, token types, a pooler that no vector uses; `more` sizes."""
     vocab = word_pieces(BERT_SPECIAL)
-    config = transformers.BertConfig(**sizes(len(vocab)))
+    config = transformers.BertConfig(**sizes(len(vocab), **more))
     tokenizer = transformers.BertTokenizer(vocab=vocab, model_max_length=POSITIONS)
     return write(folder, seeded(config, transformers.BertModel), tokenizer)
 
@@ -74,10 +74,10 @@ def mpnet(folder: Path) -> Path:
     return write(folder, seeded(config, transformers.MPNetModel), tokenizer)
 
 
-def albert(folder: Path) -> Path:
+def albert(folder: Path, **more: Any) -> Path:
     """Unigram; one layer shared by all, an embedding smaller than the hidden size."""
     vocab = unigrams(("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"))
-    config = transformers.AlbertConfig(**sizes(len(vocab), embedding_size=16))
+    config = transformers.AlbertConfig(**sizes(len(vocab), embedding_size=16, **more))
     tokenizer = transformers.AlbertTokenizer(vocab=vocab, model_max_length=POSITIONS)
     return write(folder, seeded(config, transformers.AlbertModel), tokenizer)
 

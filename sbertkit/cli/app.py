@@ -39,6 +39,7 @@ _COMMANDS = {
         "train_reranker",
         "Train a re-ranker, a cross-encoder of one score, for search --rerank.",
     ),
+    "merge": ("merge", "Average the weights of two encoders of the same shape."),
     "eval": ("evaluate", "Evaluate encoders and indexes."),
     "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),
     "models": ("models", "Find an encoder in a table of pretrained ones."),

@@ -32,6 +32,11 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
     ]
     if result.after.spearman is not None:
         facts.append(("dev Spearman", f"{_score(result.after)}, before {_score(result.before)}"))
+    if result.unmerged is not None:
+        share = f"{record['settings']['merge_base']:g} of the base"
+        score = result.unmerged.spearman
+        shown = "" if score is None else f"; dev Spearman before that {_score(result.unmerged)}"
+        facts.append(("merged", f"{share}{shown}"))
     before, after = result.before, result.after
     facts += (
         []

@@ -62,6 +62,13 @@ class TrainConfig:
         "From which epoch on what moves: head, so many of the highest layers, or all.",
         metavar="0:head,1:2,2:5,3:all",
     )
+    merge_base: float | None = setting(
+        None,
+        "After training the weights are averaged with those of the base, which count so much; "
+        "against forgetting.",
+        above=0,
+        maximum=1,
+    )
     precision: str = setting(
         "auto",
         "auto: bf16 where the device computes in it, else fp32; fp16 needs CUDA.",

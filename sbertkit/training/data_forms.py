@@ -52,7 +52,7 @@ NLI = DataForm(
     positive=NLI_LABELS.index("entailment"),
     negative=NLI_LABELS.index("contradiction"),
     hard_negatives=1,
-    settings=("normalize", "matryoshka", "labels"),
+    settings=("normalize", "matryoshka", "merge_base", "labels"),
     expected_cosines="It should fall from entailment over neutral to contradiction.",
     limits="English NLI sets were written by crowd workers: they carry stereotypes about people, "
     "and their labels can often be guessed from one sentence alone. A model trained on them may "
@@ -64,7 +64,7 @@ SCORED = DataForm(
     "scored pairs of sentences",
     2,
     labels=("score above the mean", "other score"),
-    settings=("normalize", "matryoshka", "scale"),
+    settings=("normalize", "matryoshka", "merge_base", "scale"),
     expected_cosines="It should be higher for scores above the mean.",
     limits="Scores of similarity are opinions: people who were asked otherwise may disagree.",
 )
@@ -76,7 +76,7 @@ PAIRS = DataForm(
     labels=("positive", "negative"),
     queries=True,
     ordered=False,  # hard negatives are those that the base finds nearer than a positive
-    settings=("normalize", "matryoshka"),
+    settings=("normalize", "matryoshka", "merge_base"),
     expected_cosines="It should be higher for positives than for negatives.",
     limits="What is near is what the pairs paired: such as questions with answers, or sentences "
     "with paraphrases.",

@@ -120,6 +120,12 @@ class TrainResult:
             ) from error
 
     @property
+    def unmerged(self) -> Quality | None:
+        """The trained encoder before it was averaged with its base; None where it was not."""
+        known = self.record.get("unmerged")
+        return None if known is None else Quality.from_dict(known)
+
+    @property
     def gain(self) -> float | None:
         """How much the dev score rose; None without a dev set."""
         if self.before.spearman is None or self.after.spearman is None:

@@ -27,37 +27,46 @@ def model_card(record: Mapping[str, Any]) -> str:
         record: The run as JSON holds it: what was trained, on what, how, and snapshots before and
             after. Keys that are absent count as undefined.
     """
-    # The filters below make text safe in Markdown; an HTML escape would not.
-    environment = Environment(  # noqa: S701
+    hub_name = record.get("base_model")
+    hub_name = hub_name if _is_hub_name(hub_name) else None
+    objective = OBJECTIVES.get(str(record.get("objective")))
+    before, after = (record.get(side) or {} for side in ("before", "after"))
+    cosines = [side.get("label_cosines") or {} for side in (before, after)]
+    return (
+        environment()
+        .get_template(_TEMPLATE)
+        .render(
+            run=record,
+            reranks=record.get("task") == "rerank",
+            hub_name=hub_name,
+            base=hub_name or base_name(record.get("base")),
+            objective=objective,
+            form=FORMS.get(str(record.get("form"))),
+            settings=_settings(record),
+            before=before,
+            after=after,
+            label_cosines={
+                label: [side.get(label) for side in cosines] for label in cosines[0] | cosines[1]
+            },
+            verdict=_verdict(before, after, _noun(record)),
+            fingerprint=(record.get("identity") or {}).get("base"),
+        )
+    )
+
+
+def environment() -> Environment:
+    """The templates of cards, with filters that make text safe in Markdown."""
+    # An HTML escape would not.
+    made = Environment(  # noqa: S701
         loader=PackageLoader("sbertkit.training.report", "templates"),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     for name in ("code", "prose", "number", "listed", "base_name"):
-        environment.filters[name] = getattr(markdown, name)
-    environment.filters |= {"times_100": _times_100, "interval": _interval}
-    hub_name = record.get("base_model")
-    hub_name = hub_name if _is_hub_name(hub_name) else None
-    objective = OBJECTIVES.get(str(record.get("objective")))
-    before, after = (record.get(side) or {} for side in ("before", "after"))
-    cosines = [side.get("label_cosines") or {} for side in (before, after)]
-    return environment.get_template(_TEMPLATE).render(
-        run=record,
-        reranks=record.get("task") == "rerank",
-        hub_name=hub_name,
-        base=hub_name or base_name(record.get("base")),
-        objective=objective,
-        form=FORMS.get(str(record.get("form"))),
-        settings=_settings(record),
-        before=before,
-        after=after,
-        label_cosines={
-            label: [side.get(label) for side in cosines] for label in cosines[0] | cosines[1]
-        },
-        verdict=_verdict(before, after, _noun(record)),
-        fingerprint=(record.get("identity") or {}).get("base"),
-    )
+        made.filters[name] = getattr(markdown, name)
+    made.filters |= {"times_100": _times_100, "interval": _interval}
+    return made
 
 
 def _is_hub_name(base: object) -> bool:

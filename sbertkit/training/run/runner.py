@@ -13,6 +13,7 @@ from transformers.integrations import integration_utils as trackers
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, TrainingStopped
 from sbertkit.progress import say, track, under_way
+from sbertkit.training.averages import average_into, kept_weights
 from sbertkit.training.batches import Collator
 from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
@@ -68,17 +69,22 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
             "from premises by a word or so, pass guard=False (--no-guard)"
         )
     identity = identity_of(task)
+    base = kept_weights(task.encoder.torch) if config.merge_base else {}
     checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
         monitor, log = _train(setup, folder, checkpoint, before)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
-        after = _quality(task)
+        after = trained = _quality(task)
         # A fault first seen at the last step is confirmed, or not, by this larger snapshot.
         if monitor.guard is not None and monitor.guard.has_warning:
             monitor.verdict = monitor.guard.judge(after.snapshot, check_labels=True)
             _check_end(monitor, folder)
+        if base:
+            average_into(task.encoder.torch, base, config.merge_base or 0.0)
+            after = _quality(task)
         record = record_of(setup, identity, monitor, before.quality, after.quality)
+        record["unmerged"] = trained.quality.to_dict() if base else None
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
         )
@@ -91,14 +97,19 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
             folder.discard()
         raise
     folder.discard()
+    _warn_if_worse(result)
+    return result
+
+
+def _warn_if_worse(result: TrainResult) -> None:
+    """Reports a model that is worse than its base."""
     if result.gain is not None and result.gain < 0:
         logger.warning(
             "the trained %s is worse than its base on the dev set: Spearman %.2f, before %.2f",
-            "re-ranker" if task.encoder.spec.scores_pairs else "encoder",
-            100 * (after.quality.spearman or 0.0),
-            100 * (before.quality.spearman or 0.0),
+            "re-ranker" if result.record["task"] == "rerank" else "encoder",
+            100 * (result.after.spearman or 0.0),
+            100 * (result.before.spearman or 0.0),
         )
-    return result
 
 
 def _ordered_labels(task: Task) -> tuple[str, ...]:
