@@ -149,14 +149,18 @@ class TorchModel:
         self.version += 1
         self.__dict__.pop("fingerprint", None)
 
-    def variant(self, pooling: Pooling, postprocessors: Sequence[nn.Module]) -> "TorchModel":
-        """See `Encoder.variant`."""
-        network = Network(self.transformer, pooling, postprocessors)
-        spec = _spec_of(self.transformer, network, self.spec.options, self.spec.prompts)
+    def variant(
+        self,
+        pooling: Pooling,
+        postprocessors: Sequence[nn.Module],
+        transformer: Transformer | None = None,
+    ) -> "TorchModel":
+        """See `Encoder.variant`; also with another transformer of the same tokenizer."""
+        transformer = transformer or self.transformer
+        network = Network(transformer, pooling, postprocessors)
+        spec = _spec_of(transformer, network, self.spec.options, self.spec.prompts)
         spec = replace(spec, max_tokens=self.spec.max_tokens)
-        return TorchModel(
-            self.transformer, network, spec, device=self.device, settings=self.settings
-        )
+        return TorchModel(transformer, network, spec, device=self.device, settings=self.settings)
 
     def _find_used_parameters(self) -> dict[str, torch.Tensor]:
         # Long enough for what only longer texts use, such as the global bias of LongT5.

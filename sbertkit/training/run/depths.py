@@ -1,9 +1,8 @@
 """How deep each parameter of a network lies: embeddings, layers from the lowest up, the rest."""
 
-from collections.abc import Iterator
-
 from torch import nn
 
+from sbertkit.encoder.layers import layer_lists
 from sbertkit.errors import InputError
 
 
@@ -28,7 +27,7 @@ class Depths:
     """
 
     def __init__(self, transformer: nn.Module, name: str) -> None:
-        lists = sorted(map(_flat, _outermost(transformer)), key=_size, reverse=True)
+        lists = sorted(map(_flat, layer_lists(transformer).values()), key=_size, reverse=True)
         if not lists:
             raise InputError(
                 f"{name} has no list of layers, by which they are found; train the whole encoder"
@@ -58,15 +57,6 @@ class Depths:
         if depth == 0:
             return "embeddings"
         return "head" if depth == self.top else f"layer {depth}"
-
-
-def _outermost(module: nn.Module) -> Iterator[nn.ModuleList]:
-    """The lists of modules that are in no other list."""
-    for child in module.children():
-        if isinstance(child, nn.ModuleList):
-            yield child
-        else:
-            yield from _outermost(child)
 
 
 def _flat(layers: nn.ModuleList) -> list[nn.Module]:
