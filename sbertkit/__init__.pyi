@@ -94,6 +94,9 @@ from .training.classifier import (
 from .training.config import (
     TrainConfig as TrainConfig,
 )
+from .training.distill import (
+    distill as distill,
+)
 from .training.merging import (
     Merged as Merged,
     merge as merge,
@@ -112,6 +115,8 @@ from .training.objectives import (
     Cosine as Cosine,
     MarginMse as MarginMse,
     Softmax as Softmax,
+    TeacherScores as TeacherScores,
+    TeacherVectors as TeacherVectors,
     Triplet as Triplet,
 )
 from .training.pairs import (

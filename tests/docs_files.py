@@ -36,6 +36,8 @@ def write_files(folder: Path) -> None:
     _write_jsonl(folder / "changed.jsonl", [{"id": "a3", "text": "a changed article"}])
     _write_notes(folder / "notes", lines)
     pairs = [{"anchor": line, "positive": f"{line} today"} for line in lines[:40]]
+    parallel = [f"{line}\t{line[::-1]}" for line in lines[:40]]
+    (folder / "en-de.tsv").write_text("\n".join(parallel) + "\n", encoding="utf-8")
     _write_jsonl(folder / "pairs.jsonl", [dict(pair) for pair in pairs])
     _write_nli(folder / "snli_1.0_train.jsonl.gz", lines)
     _write_sts(folder / "stsb.tsv", lines)

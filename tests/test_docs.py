@@ -42,12 +42,16 @@ def commands(code: str) -> Iterator[list[str]]:
 @pytest.fixture(scope="module")
 def files(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every page finds; models lie under the names that the hub has."""
+    import tiny_models
+
     from sbertkit.encoder import Encoder
 
     folder = tmp_path_factory.mktemp("docs")
     write_files(folder)
     shutil.copytree(tiny_bert, folder / "bert-base-uncased")
-    Encoder.load(tiny_bert, pooling="mean").save(folder / "all-MiniLM-L6-v2")
+    deep = tiny_models.bert(folder / "deep", num_hidden_layers=6)
+    Encoder.load(deep, pooling="mean").save(folder / "all-MiniLM-L6-v2")
+    shutil.rmtree(deep)
     return folder
 
 

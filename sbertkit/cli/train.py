@@ -1,12 +1,14 @@
-"""``train-nli``, ``train-sts`` and ``train-pairs``."""
+"""``train-nli``, ``train-sts``, ``train-pairs`` and ``distill``."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbertkit.cli.completion import PATH
 from sbertkit.cli.output import print_facts
+from sbertkit.cli.read_options import read_options
 from sbertkit.cli.settings import Numbers
 from sbertkit.cli.train_options import (
     Decorator,
@@ -20,34 +22,45 @@ from sbertkit.cli.train_options import (
 )
 from sbertkit.cli.train_report import print_poolings, print_seeds, require_gain, result_facts
 from sbertkit.encoder.pooling import POOLINGS
-from sbertkit.training.data_forms import NLI, PAIRS, SCORED, DataForm
+from sbertkit.training.data_forms import DISTILLED, NLI, PAIRS, SCORED, DataForm
 
 if TYPE_CHECKING:
     from sbertkit import TrainConfig
     from sbertkit.training.recipe import Recipe
 
 
-def _encoder_options(form: DataForm) -> Decorator:
-    """The options of all commands that train encoders of texts on a form of data."""
-    options = (
-        click.option(
-            "--base", required=True, metavar="MODEL", help="A model folder or a hub name."
-        ),
-        click.option(
-            "-o", "--output", required=True, metavar="DIR", help="A new folder for the model."
-        ),
-        click.option(
-            "--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True
-        ),
-        objective_options(form),
+_output_option = click.option(
+    "-o", "--output", required=True, metavar="DIR", help="A new folder for the model."
+)
+_seeds_option = click.option(
+    "--seeds", type=Numbers(), metavar="1,2,3", help="One run per seed, in DIR/seed-N."
+)
+
+
+def _training_options(*forms: DataForm) -> tuple[Decorator, ...]:
+    """The options of all commands that train encoders of texts on forms of data."""
+    return (
+        objective_options(*forms),
         click.option(
             "--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb."
         ),
-        config_options(form),
+        config_options(*forms),
         require_gain_option,
+        _seeds_option,
+    )
+
+
+def _encoder_options(form: DataForm) -> Decorator:
+    """The options of all commands that train a base on a form of data."""
+    options: tuple[Decorator, ...] = (
         click.option(
-            "--seeds", type=Numbers(), metavar="1,2,3", help="One run per seed, in DIR/seed-N."
+            "--base", required=True, metavar="MODEL", help="A model folder or a hub name."
         ),
+        _output_option,
+        click.option(
+            "--pooling", type=click.Choice(tuple(POOLINGS)), default="mean", show_default=True
+        ),
+        *_training_options(form),
         click.option(
             "--ablate",
             type=click.Choice(("pooling",)),
@@ -55,6 +68,11 @@ def _encoder_options(form: DataForm) -> Decorator:
         ),
     )
     return lambda command: decorated(command, options)
+
+
+def _distill_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `distill` that it has in common with other trainings."""
+    return decorated(command, _training_options(*DISTILLED))
 
 
 @click.command(name="train-nli")
@@ -125,6 +143,58 @@ def train_pairs(
 
     with opened_index(mine, config) as index:
         _train(pairs_recipe, list(data), mine=index, config=config, **given)
+
+
+@click.command(name="distill")
+@click.argument("data", type=PATH, nargs=-1)
+@click.option("--teacher", required=True, metavar="MODEL", help="A model folder or a hub name.")
+@click.option(
+    "--student", metavar="MODEL", help="Another encoder; by default, layers of the teacher."
+)
+@click.option(
+    "--layers",
+    type=Numbers(),
+    metavar="3 or 0,2,5",
+    help="So many layers of the student, evenly spaced, or these, counted from 0.",
+)
+@click.option(
+    "--parallel",
+    multiple=True,
+    type=PATH,
+    help="In place of DATA: a table of sentences with translations; or, given several times, files "
+    "of lines, the sentences first, then their translations.",
+)
+@_output_option
+@click.option(
+    "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, what the student declares."
+)
+@read_options
+@_distill_options
+def distill(
+    data: tuple[str, ...],
+    layers: tuple[int, ...] | None,
+    parallel: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Train a smaller or multilingual encoder by the vectors of a teacher.
+
+    DATA are corpora of plain texts in any format that index reads; with --objective teacher-scores
+    tables of pairs (sentence1 and sentence2, anchor and positive, or the like), or names such as
+    stsb. The model appears at DIR when it is done; until then everything is in DIR.run, the
+    teacher's vectors too.
+
+    \b
+    Example:
+      sbertkit distill texts.txt --teacher all-MiniLM-L6-v2 --layers 3 -o models/small
+      sbertkit distill --parallel en-de.tsv --teacher all-MiniLM-L6-v2 --student xlm-roberta-base \\
+        -o models/multilingual
+    """
+    refuse_idle(click.get_current_context())
+    from sbertkit.training.distill import distill_recipe
+
+    wanted = None if layers is None else layers[0] if len(layers) == 1 else layers
+    made = partial(distill_recipe, layers=wanted, parallel=list(parallel) or None)
+    _train(made, list(data) or None, ablate=None, **given)
 
 
 def _train(

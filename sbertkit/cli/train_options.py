@@ -32,19 +32,20 @@ require_gain_option = click.option(
 )
 
 
-def config_options(form: DataForm) -> Decorator:
-    """Adds the options of `TrainConfig` for a form of data; the command gets it as `config`."""
+def config_options(*forms: DataForm) -> Decorator:
+    """Adds the options of `TrainConfig` for forms of data; the command gets it as `config`."""
+    own = {name for form in forms for name in form.settings}
     options = {
         name: option
         for name, option in setting_options(TrainConfig).items()
-        if name in form.settings or name not in FORM_SETTINGS
+        if name in own or name not in FORM_SETTINGS
     }
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_config(*, quiet: bool, report_to: tuple[str, ...] | None, **given: Any) -> Any:
-            own = {name: given.pop(name) for name in options if name in given}
-            config = TrainConfig(**own, report_to=report_to or (), progress=not quiet)
+            values = {name: given.pop(name) for name in options if name in given}
+            config = TrainConfig(**values, report_to=report_to or (), progress=not quiet)
             return command(config=config, **given)
 
         return decorated(with_config, (*options.values(), quiet_option))
@@ -52,12 +53,12 @@ def config_options(form: DataForm) -> Decorator:
     return decorate
 
 
-def objective_options(form: DataForm) -> Decorator:
-    """Adds ``--objective`` and the options of all objectives that are trained on a form of data.
+def objective_options(*forms: DataForm) -> Decorator:
+    """Adds ``--objective`` and the options of all objectives that are trained on forms of data.
 
     The command gets the `objective`.
     """
-    kinds = objectives_of(form)
+    kinds = objectives_of(*forms)
     objectives: dict[str, list[str]] = defaultdict(list)  # those that have an option
     for name, kind in kinds.items():
         for option in setting_options(kind):

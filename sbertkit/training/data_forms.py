@@ -92,7 +92,32 @@ RANKING = DataForm(
     limits="It orders documents; its scores of different queries need not be comparable.",
 )
 
-FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING)}
+_TEACHER_LIMITS = "What it knows is what its teacher knew of such texts, its mistakes too."
+
+TEXTS = DataForm("texts", "texts", 1, settings=("normalize", "merge_base"), limits=_TEACHER_LIMITS)
+
+TEXT_PAIRS = DataForm(
+    "text-pairs",
+    "pairs of texts",
+    2,
+    settings=("normalize", "matryoshka", "merge_base"),
+    limits=_TEACHER_LIMITS,
+)
+
+PARALLEL = DataForm(
+    "parallel",
+    "sentences with a translation",
+    2,
+    labels=("translation",),
+    settings=("normalize", "merge_base"),
+    expected_cosines="It should rise towards 1.",
+    limits=_TEACHER_LIMITS,
+)
+
+DISTILLED = (TEXTS, TEXT_PAIRS, PARALLEL)
+"""The forms of data that `distill` takes."""
+
+FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING, *DISTILLED)}
 FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
 
 

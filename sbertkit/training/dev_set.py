@@ -76,14 +76,17 @@ class DevSet:
         )
 
     def overlap(self, rows: Sequence[tuple[Any, ...]]) -> "Overlap":
-        """Rows whose first two texts are a dev pair, in any order; case and blanks do not count."""
+        """Rows whose first two texts are a dev pair, in any order; case and blanks do not count.
+
+        A row of one text is none.
+        """
         dev_pairs = {
             frozenset((folded(pair.first), folded(pair.second))) for pair in self.pairs.pairs
         }
         sentences = {sentence for pair in dev_pairs for sentence in pair}
         found, shared = [], 0
-        for number, (first, second, *_) in enumerate(rows):
-            both = frozenset((folded(first), folded(second)))
+        for number, row in enumerate(rows):
+            both = frozenset(folded(text) for text in row[:2] if isinstance(text, str))
             if both in dev_pairs:
                 found.append(number)
             elif not both.isdisjoint(sentences):

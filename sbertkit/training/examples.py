@@ -34,6 +34,7 @@ class Examples:
         anchors: Rows with the same number belong together, (n,): a batch reuses what they share.
         positives: Numbers of the texts that are never negatives of an anchor, by its number.
         left_out: Rows of the data that are no examples, by the reason.
+        vectors: Vectors that targets may number, (m, dim).
     """
 
     texts: Int64
@@ -41,6 +42,7 @@ class Examples:
     anchors: Int64
     positives: Mapping[int, Set[int]] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    vectors: npt.NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)

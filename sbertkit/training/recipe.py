@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class Task:
         data: Rows to train on.
         dev: The dev set, if any.
         config: All further settings, with nothing left to the objective.
+        layers: The layers of the base that are trained, from 0; None for all.
     """
 
     encoder: Encoder
@@ -40,6 +41,7 @@ class Task:
     data: TrainingData
     dev: DevSet | None
     config: TrainConfig
+    layers: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Recipe:
         objective: What is optimized.
         dev: Scored pairs: what `DevSet.read` takes or gave.
         config: All further settings.
+        layers: See `with_layers`; None for all layers of the base.
 
     Raises:
         InputError: Settings that do not go together.
@@ -67,6 +70,7 @@ class Recipe:
     objective: Objective
     dev: str | os.PathLike[str] | DevSet | None
     config: TrainConfig
+    layers: int | Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         config = self.config
@@ -99,14 +103,31 @@ class Recipe:
             InputError: Data, base or settings are refused.
         """
         loaded = self.with_data()
-        config = self.objective.with_defaults(self.config)
+        objective = self.objective.loaded(self.config)
+        config = objective.with_defaults(self.config)
         data, dev = loaded.read(config), loaded.dev_set()
         if dev is not None:
             data = _without_overlap(data, dev, config)
-        encoder = self._base(config)
+        base, layers = self._with_layers(self._base(config))
+        encoder = objective.student(base)
+        if encoder is not base and config.merge_base is not None:
+            raise InputError(
+                "merge_base (--merge-base) is not for a student that gets a new linear layer, of "
+                "which its base has none; leave one of them out"
+            )
         head = self._head(encoder)
         self._check_sizes(encoder.dim, head)
-        return Task(encoder, self.objective, head, data, dev, config)
+        return Task(encoder, objective, head, data, dev, config, layers)
+
+    def _with_layers(self, base: Encoder) -> tuple[Encoder, tuple[int, ...] | None]:
+        """The layers of the base that are wanted, and their numbers."""
+        if self.layers is None:
+            return base, None
+        from sbertkit.encoder.layers import choose_layers, with_layers
+
+        count = base.torch.transformer.layer_count
+        chosen = choose_layers(self.layers, count, base.options.model)
+        return with_layers(base, chosen), chosen
 
     def _check_sizes(self, dim: int, head: "nn.Module") -> None:
         """Refuses sizes to which vectors cannot be truncated in training."""

@@ -201,6 +201,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
     ),
     "train-pairs": ("train-pairs", "ranking.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
     "train-reranker": ("train-reranker", "ranking.jsonl", "--base", "tiny", "-o", "out/x"),
+    "distill": (
+        *("distill", "corpus.txt", "--teacher", "tiny", "--layers", "1", "-o", "out/x"),
+        "--no-guard",
+    ),
     "merge": ("merge", "tiny", "tiny", "-o", "out/x"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval retrieval": ("eval", "retrieval", "beir", *_QUIET_MODEL, "--json", "out/x.json"),

@@ -90,6 +90,10 @@ PRINTING: dict[str, Arguments] = {
         *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1),
     ),
+    "distill": lambda place: (
+        *(place / "many.txt", "--teacher", place.model, "--layers", 1, "-o", place.new()),
+        *("--max-steps", 1, "--no-guard"),
+    ),
     "merge": lambda place: (place.model, place.model, "-o", place.new()),
     "diagnose": lambda place: (place / "many.txt", "--model", place.model, "--sample", 100),
     "models show": plain("e5-small-v2"),
@@ -261,6 +265,7 @@ def test_a_dash_is_standard_output_in_place_of_the_tables(
         ("train-sts", lambda place: (place / "pairs.tsv", "--base", place.model, "-o", "-")),
         ("train-pairs", lambda place: (place / "ranking.jsonl", "--base", place.model, "-o", "-")),
         ("train-reranker", lambda place: (place / "ranking.jsonl", "--base", "m", "-o", "-")),
+        ("distill", lambda place: (place / "many.txt", "--teacher", "m", "--layers", 1, "-o", "-")),
         ("merge", lambda place: (place.model, place.model, "-o", "-")),
         ("diagnose", lambda place: (place / "many.txt", "--model", place.model, "--write", "-")),
         ("eval run", with_model("/suite.toml", "-o", "-", "--no-cache")),

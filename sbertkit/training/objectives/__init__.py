@@ -10,6 +10,8 @@ from sbertkit.training.objectives.cosent import Cosent
 from sbertkit.training.objectives.cosine import Cosine
 from sbertkit.training.objectives.margin_mse import MarginMse
 from sbertkit.training.objectives.softmax import Softmax
+from sbertkit.training.objectives.teacher_scores import TeacherScores
+from sbertkit.training.objectives.teacher_vectors import TeacherVectors
 from sbertkit.training.objectives.triplet import Triplet
 
 __all__ = [
@@ -22,19 +24,28 @@ __all__ = [
     "MarginMse",
     "Objective",
     "Softmax",
+    "TeacherScores",
+    "TeacherVectors",
     "Triplet",
     "find_objective",
     "objectives_of",
 ]
 
-_KINDS = (Contrastive, Softmax, Cosent, Cosine, Angle, Triplet, BinaryCrossEntropy, MarginMse)
+_KINDS = (
+    *(Contrastive, Softmax, Cosent, Cosine, Angle, Triplet, BinaryCrossEntropy, MarginMse),
+    *(TeacherVectors, TeacherScores),
+)
 OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in _KINDS}
 """All, by name; of those for a form of data the first is its default."""
 
 
-def objectives_of(form: DataForm) -> dict[str, type[Objective]]:
-    """The objectives that are trained on a form of data, by name; the default comes first."""
-    return {name: kind for name, kind in OBJECTIVES.items() if form in kind.data_forms}
+def objectives_of(*forms: DataForm) -> dict[str, type[Objective]]:
+    """The objectives that are trained on one of some forms, by name; the default comes first."""
+    return {
+        name: kind
+        for name, kind in OBJECTIVES.items()
+        if any(form in kind.data_forms for form in forms)
+    }
 
 
 def find_objective(objective: str | Objective | None, form: DataForm) -> Objective:

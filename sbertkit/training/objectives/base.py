@@ -9,8 +9,11 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import DataForm, TrainingData
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor, nn
 
+    from sbertkit.encoder import Encoder
     from sbertkit.training.examples import Examples, Int64, TextTable
 
 
@@ -64,6 +67,30 @@ class Objective:
             learning_rate=self.learning_rate if rate is None else rate,
             normalize=self.normalize if normalize is None else normalize,
         )
+
+    def loaded(self, config: TrainConfig) -> "Objective":
+        """The same with what it has to know of a teacher; itself where it has none.
+
+        Raises:
+            InputError: The teacher cannot be loaded.
+        """
+        return self
+
+    def student(self, encoder: "Encoder") -> "Encoder":
+        """The encoder that is trained, made of a base: by default the base itself.
+
+        Raises:
+            InputError: The base does not suit the teacher.
+        """
+        return encoder
+
+    def teacher_texts(self, data: TrainingData) -> Sequence[str]:
+        """The distinct texts whose vectors a teacher gives before training; by default none."""
+        return ()
+
+    def taught(self, examples: "Examples", vectors: "npt.NDArray[np.float32]") -> "Examples":
+        """The rows with what a teacher's vectors of `teacher_texts`, (n, dim), make of targets."""
+        return examples
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """The rows to train on, whose texts get numbers in the table.

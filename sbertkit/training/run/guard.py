@@ -66,7 +66,7 @@ class ProbeSet:
     """Fixed pairs of texts whose vectors are encoded from time to time.
 
     Args:
-        data: Rows to draw from, of which the first two texts are taken.
+        data: Rows to draw from, of which the first two texts are taken, or the only one.
         per_label: Rows of each label.
         seed: Seed of the draw.
     """
@@ -78,7 +78,8 @@ class ProbeSet:
         self._names = data.form.labels
         self._labels = np.array(data.label_numbers)[chosen]
         numbers: dict[str, int] = {}
-        pairs = (data.rows[row][:2] for row in chosen)
+        width = min(2, data.form.texts)
+        pairs = ((data.rows[row][0], data.rows[row][width - 1]) for row in chosen)
         self._sides = np.array(
             [[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs],
             dtype=np.intp,

@@ -77,6 +77,7 @@ def record_of(
         "form": data.form.key,
         "base": lineage_name(base),
         "base_model": None if Path(base).exists() else base,
+        "layers": None if task.layers is None else list(task.layers),
         "pooling": encoder.pooling,
         "normalized": encoder.normalizes,
         "objective": task.objective.name,

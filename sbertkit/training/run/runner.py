@@ -11,7 +11,7 @@ import torch.distributed as dist
 from transformers.integrations import integration_utils as trackers
 
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError, MissingDependency, TrainingStopped
+from sbertkit.errors import InputError, MissingDependency, SbertkitError, TrainingStopped
 from sbertkit.progress import say, track, under_way
 from sbertkit.training.averages import average_into, kept_weights
 from sbertkit.training.batches import Collator
@@ -29,6 +29,7 @@ from sbertkit.training.run.model_files import read_model, write_model, write_out
 from sbertkit.training.run.monitor import Monitor, Tracked
 from sbertkit.training.run.setup import Setup, set_up, trainer_arguments
 from sbertkit.training.run.siamese import Siamese
+from sbertkit.training.run.teaching import has_teacher_vectors, taught
 from sbertkit.training.run.trainer import SiameseTrainer
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     base = kept_weights(task.encoder.torch) if config.merge_base else {}
     checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
+        setup = taught(setup, folder, begins=checkpoint is None)
         monitor, log = _train(setup, folder, checkpoint, before)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
@@ -92,13 +94,22 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
             dist.barrier()  # others may still read the checkpoints, which go now
         if launch().is_main:
             write_output(setup, folder, result)
-    except BaseException:
-        if not folder.store.steps():  # nothing to resume from
+    except BaseException as error:
+        if not _is_of_use(folder, error):
             folder.discard()
         raise
     folder.discard()
     _warn_if_worse(result)
     return result
+
+
+def _is_of_use(folder: RunFolder, error: BaseException) -> bool:
+    """Whether there is anything to resume from after an error.
+
+    An interrupted run may have encoded for hours for its teacher.
+    """
+    interrupted = not isinstance(error, SbertkitError)
+    return bool(folder.store.steps()) or (interrupted and has_teacher_vectors(folder))
 
 
 def _warn_if_worse(result: TrainResult) -> None:
