@@ -175,6 +175,50 @@ def train_reranker_table(entries: Figures) -> str:
     )
 
 
+def distill_table(entries: Figures) -> str:
+    """What students of fewer layers keep of their teacher."""
+    teacher = entries["teacher"]
+    students = {name: one for name, one in entries.items() if name != "teacher"}
+    head = (
+        "",
+        "STS-B test",
+        "before training",
+        "SciFact nDCG@10",
+        "texts per second",
+        "parameters",
+    )
+    rows = []
+    for name, one in students.items():
+        kept = [one[key] / teacher[key] for key in ("stsb", "ndcg")]
+        rows.append(
+            (
+                name,
+                f"{percent(one['stsb'])} ({percent(kept[0])} % kept)",
+                percent(one["stsb_before"]),
+                f"{percent(one['ndcg'])} ({percent(kept[1])} % kept)",
+                f"{one['per_second']:,.0f} ({one['ratio']:.2f})",
+                f"{one['parameters'] / 1e6:.1f} M",
+            )
+        )
+    first = next(iter(students.values()), None)
+    own = (
+        ("-", "-")
+        if first is None
+        else (
+            f"{first['teacher_per_second']:,.0f}",
+            f"{first['teacher_parameters'] / 1e6:.1f} M",
+        )
+    )
+    top = ("teacher, 6 layers", percent(teacher["stsb"]), "-", percent(teacher["ndcg"]), *own)
+    return (
+        f"{markdown(head, [top, *rows])}\n\n"
+        f"The teacher is {teacher['model']}. Students have layers of it, evenly spaced, and "
+        f"learned its vectors of {teacher['texts']:,} texts in {teacher['epochs']:g} epochs. "
+        "Speeds are medians of alternating runs with torch in fp32, with the ratio to the teacher "
+        "in the same runs."
+    )
+
+
 def rerank_quality_table(entries: Figures) -> str:
     """nDCG@10 of a dense search, and re-ranked to some depths in each precision."""
     found: dict[str, dict[str, Figures]] = {}
@@ -1221,6 +1265,7 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "fine_tuning": fine_tuning_table,
     "retrieval_training": retrieval_training_table,
     "pooling": pooling_table,
+    "distill": distill_table,
     "guard": guard_table,
     "resume": resume_table,
 }
