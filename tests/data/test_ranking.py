@@ -108,7 +108,7 @@ def test_duplicates_are_left_out_and_contradictions_counted(
     ("row", "reason"),
     [
         ({"query": " ", "document": "d", "label": 1}, "line 1 (the query is blank)"),
-        ({"query": "q", "document": "d"}, "label must be a number from 0 to 1, found nothing"),
+        ({"query": "q", "document": "d", "label": None}, "from 0 to 1, found nothing"),
         ({"query": "q", "document": "d", "label": 2}, "from 0 to 1, found 2"),
         ({"query": "q", "document": "d", "label": "high"}, "from 0 to 1, found high"),
         ({"query": "q", "document": "d", "label": [1]}, "from 0 to 1, found"),

@@ -12,7 +12,7 @@ from sbertkit.data.corpora import read_corpus
 from sbertkit.data.lines import TextOptions
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.ranking.ranking_set import RankingPair, RankingSet, RankingSource
-from sbertkit.data.retrieval import read_collection
+from sbertkit.data.retrieval import is_collection, read_collection
 from sbertkit.data.sources import Source, find_sources
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables import TABLES, Columns, Row
@@ -29,8 +29,8 @@ _NUMBERED = 32
 """Columns ``negative_1``, ``negative_2`` and so on, as sentence-transformers mines them."""
 _COLUMNS = Columns(
     {
-        "query": ("query", "question", "anchor"),
-        "document": ("document", "passage", "text", "answer"),
+        "query": ("query", "question", "anchor", "sentence1"),
+        "document": ("document", "passage", "text", "answer", "sentence2"),
         "label": ("label", "score", "relevance"),
         "positive": ("positive", "positives", "pos"),
         "negative": ("negative", "negatives", "neg"),
@@ -41,7 +41,7 @@ _COLUMNS = Columns(
     },
     needed=("query",),
     either=("document", "positive"),
-    expected="query, and document and label or positive and negative as column names",
+    expected="query, and document (and label) or positive (and negative) as column names",
 )
 
 
@@ -52,7 +52,9 @@ def read_ranking(
 
     A file is JSON Lines, TSV, CSV, Parquet or Arrow, gzip when its name ends in ``.gz``. A row has
     ``query``, ``document`` and ``label`` from 0 to 1; or ``query``, ``positive`` and, if there are
-    any, ``negative``, each a text or a list of texts, or ``negative_1``, ``negative_2`` and so on.
+    any, ``negative``, each a text or a list of texts, or ``negative_1``, ``negative_2`` and so on;
+    or ``query`` and ``document`` alone, which then is relevant. Usual other names are known, such
+    as ``anchor``, ``pos``, ``neg``, ``sentence1`` and ``sentence2``.
     A teacher's scores are in ``teacher_score``, or in ``positive_score`` and ``negative_score``,
     with as many of them as texts. A folder in BEIR's layout gives the judged
     documents of a split: those with a grade above 0 are relevant, all alike. Texts must not be
@@ -78,7 +80,7 @@ def read_ranking(
     duplicates = 0
     with track("reading pairs", None, shown=progress) as advance:
         for one in given:
-            source = _Beir(one, split) if _is_beir(one) else _Tables(one, split, distinct)
+            source = _Beir(one, split) if is_collection(one) else _Tables(one, split, distinct)
             sha256, before = source.sha256(), len(pairs)
             for pair in source.pairs():
                 duplicates += pair in pairs
@@ -109,13 +111,6 @@ def _check(pairs: Collection[RankingPair], read: Sequence[RankingSource]) -> Non
     skipped = sum(one.skipped for one in read)
     if skipped:
         logger.warning("%d judged pairs without a text left out", skipped)
-
-
-def _is_beir(path: str | os.PathLike[str]) -> bool:
-    folder = Path(path_text(path))
-    return folder.is_dir() and any(
-        (folder / f"corpus.jsonl{suffix}").is_file() for suffix in ("", ".gz")
-    )
 
 
 class _Beir:
@@ -175,9 +170,12 @@ class _Tables:
         table = self._source.table
         for file in self._source.files:
             bad = BadRows(source_name(file), table.unit)
+            labeled: bool | None = None  # as the first row is
             for row in bad.removed_from(table.read(file, _COLUMNS, TextOptions())):
                 try:
-                    found = _pairs_of(row)
+                    if labeled is None:
+                        labeled = "label" in row.values
+                    found = _pairs_of(row, labeled=labeled)
                     if self._distinct:
                         _check_distinct(found)
                     yield from found
@@ -186,8 +184,8 @@ class _Tables:
             bad.refuse()
 
 
-def _pairs_of(row: Row) -> list[RankingPair]:
-    """The pairs of a row.
+def _pairs_of(row: Row, *, labeled: bool) -> list[RankingPair]:
+    """The pairs of a row; a document without labels in its file is relevant.
 
     Raises:
         BadRecordError: Something is missing or of another kind.
@@ -205,7 +203,8 @@ def _pairs_of(row: Row) -> list[RankingPair]:
     if "document" not in values:
         raise BadRecordError("neither document and label nor positive")
     ((document, score),) = _scored(values, "", [_text(values["document"], "document")])
-    return [RankingPair.of(query, document, _label(values.get("label")), score)]
+    label = _label(values.get("label")) if labeled or "label" in values else 1.0
+    return [RankingPair.of(query, document, label, score)]
 
 
 def _negatives(values: Mapping[str, object]) -> list[str]:

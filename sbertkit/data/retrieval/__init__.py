@@ -1,6 +1,11 @@
 """Retrieval collections: queries, judgements and runs, in the forms of TREC and BEIR."""
 
-from sbertkit.data.retrieval.collections import Collection, read_collection
+from sbertkit.data.retrieval.collections import (
+    Collection,
+    find_splits_of,
+    is_collection,
+    read_collection,
+)
 from sbertkit.data.retrieval.judgements import Qrels, checked_qrels, read_qrels
 from sbertkit.data.retrieval.queries import numbered_queries, read_queries, read_query_source
 from sbertkit.data.retrieval.runs import (
@@ -19,6 +24,8 @@ __all__ = [
     "check_run_ids",
     "checked_qrels",
     "checked_run",
+    "find_splits_of",
+    "is_collection",
     "numbered_queries",
     "read_collection",
     "read_qrels",

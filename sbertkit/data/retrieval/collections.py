@@ -67,6 +67,19 @@ def read_collection(folder: str | os.PathLike[str], split: str = "test") -> Coll
     return Collection(root, split, judged, qrels, missing, unjudged)
 
 
+def is_collection(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a folder in BEIR's layout."""
+    folder = Path(path_text(path))
+    return folder.is_dir() and any(
+        (folder / f"corpus.jsonl{suffix}").is_file() for suffix in _SUFFIXES
+    )
+
+
+def find_splits_of(folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """The files of judgements of a folder in BEIR's layout, by the names of their splits."""
+    return _split_files(Path(path_text(folder)))
+
+
 def _judged_elsewhere(root: Path, split: str) -> set[str]:
     """The queries of the other splits, which only say that somebody judged them."""
     found: set[str] = set()
