@@ -10,6 +10,7 @@ from sbertkit.metrics.bootstrap import (
 from sbertkit.metrics.correlation import Correlation, pearson, spearman
 from sbertkit.metrics.cosine import row_cosines, unit_rows
 from sbertkit.metrics.differences import CorrelationDifference, Difference, MeanDifference
+from sbertkit.metrics.ndcg import ndcg
 from sbertkit.metrics.permutation import PairedTest, mean_test, paired_permutation, paired_test
 from sbertkit.metrics.random_pairs import mean_random_cosine, uniformity
 from sbertkit.metrics.similarity import SIMILARITIES, row_similarities
@@ -30,6 +31,7 @@ __all__ = [
     "isoscore",
     "mean_random_cosine",
     "mean_test",
+    "ndcg",
     "paired_permutation",
     "paired_test",
     "pearson",
