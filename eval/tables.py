@@ -861,9 +861,15 @@ def diagnosis_table(entries: Figures) -> str:
 
 
 def train_speed_table(figures: Figures) -> str:
-    """Training speed."""
+    """Training speed by objective and batch."""
+    rows = [
+        ((name.rpartition("batch_")[0].strip("_") or "softmax", name.rpartition("_")[2]), row)
+        for name, row in figures.items()
+        if "batch_" in name
+    ]
     columns: Columns = {
-        "batch": lambda row: row[0].removeprefix("batch_"),
+        "objective": lambda row: row[0][0],
+        "batch": lambda row: row[0][1],
         "sbertkit, pairs/s": lambda row: row[1]["sbertkit_pairs_per_second"],
         "sentence-transformers, pairs/s": lambda row: row[1][
             "sentence_transformers_pairs_per_second"
@@ -877,11 +883,25 @@ def train_speed_table(figures: Figures) -> str:
             number(row[1][f"{name}_loss"], 3) for name in ("sbertkit", "sentence_transformers")
         ),
     }
-    rows = [(name, row) for name, row in figures.items() if name.startswith("batch_")]
+    measured = [(name, row) for name, row in rows if "overhead" in row]
+    loop: Columns = {
+        "objective": columns["objective"],
+        "batch": columns["batch"],
+        "bare loop, pairs/s": lambda row: row[1]["loop_pairs_per_second"],
+        "overhead": lambda row: f"{100 * row[1]['overhead']:.1f} %",
+        "where its time goes": lambda row: ", ".join(
+            f"{phase} {100 * share:.1f} %" for phase, share in row[1]["phases"].items()
+        ),
+    }
+    against = (
+        f"\n\nsbertkit against a bare loop over the same batches:\n\n{table(measured, loop)}"
+        if measured
+        else ""
+    )
     return (
         f"{table(rows, columns)}\n\nMedians of {figures['runs']} alternating runs over "
-        f"{figures['rows']:,} pairs; the columns of the other precision are one run each. Final "
-        "loss: mean of the last quarter of the steps."
+        f"{figures['rows']:,} rows; the columns of the other precision are one run each. Final "
+        f"loss: mean of the last quarter of the steps.{against}"
     )
 
 
