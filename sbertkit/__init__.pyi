@@ -107,6 +107,10 @@ from .training.nli import (
 from .training.mining import (
     Mining as Mining,
 )
+from .training.multi import (
+    TrainingSet as TrainingSet,
+    train_multi as train_multi,
+)
 from .training.objectives import (
     Angle as Angle,
     BinaryCrossEntropy as BinaryCrossEntropy,

@@ -1,6 +1,7 @@
 """The ``sbertkit`` command: its subcommands, and how errors and warnings reach the user."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -35,6 +36,7 @@ _COMMANDS = {
     "train-nli": ("train", "Train a sentence encoder on natural language inference."),
     "train-sts": ("train", "Train a sentence encoder on scored pairs of sentences."),
     "train-pairs": ("train", "Train a sentence encoder on pairs and triplets."),
+    "train-multi": ("train_multi", "Train a sentence encoder on several sets at once."),
     "train-reranker": (
         "train_reranker",
         "Train a re-ranker, a cross-encoder of one score, for search --rerank.",
@@ -138,6 +140,10 @@ def run(arguments: Sequence[str] | None) -> int:
             standalone_mode=False,
         )
     except SbertkitError as error:
+        if "WORLD_SIZE" in os.environ:
+            from sbertkit.training.run.distributed import let_main_speak
+
+            let_main_speak()
         say_error(error, "sbertkit: error")
         status = 1
     except click.ClickException as error:

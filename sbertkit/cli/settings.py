@@ -124,6 +124,17 @@ def setting_options(record: type, more: str = "") -> dict[str, Callable[[Any], A
     }
 
 
+def converted(record: type, name: str, text: str) -> Any:
+    """The value of a setting of a dataclass that stands in a text, as its option takes it.
+
+    Raises:
+        click.BadParameter: It is none.
+    """
+    (one,) = (field for field in fields(record) if field.name == name)
+    kind = click.types.convert_type(_TYPES[value_type(one)](settings_of(record)[name]))
+    return kind.convert(text, None, None)
+
+
 def _option(name: str, default: Any, kind: Any, known: Setting, more: str) -> Callable[[Any], Any]:
     flag = name.replace("_", "-")
     if kind is bool and default is not False:

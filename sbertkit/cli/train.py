@@ -42,7 +42,9 @@ def _training_options(*forms: DataForm) -> tuple[Decorator, ...]:
     return (
         objective_options(*forms),
         click.option(
-            "--dev", metavar="FILE", help="Scored sentence pairs: a file, a folder, or stsb."
+            "--dev",
+            metavar="FILE",
+            help="Scored sentence pairs or a BEIR folder, or the name of such, as stsb.",
         ),
         config_options(*forms),
         require_gain_option,
@@ -215,11 +217,13 @@ def _train(
     made = make(data=data, **recipe)
     if seeds is not None:
         results = train_seeds(made, output, seeds)
-        print_seeds(results)
+        if launch().is_main:
+            print_seeds(results)
         gains = [result.gain for result in results.values()]
     elif ablate is not None:
         by_pooling = ablate_pooling(made, output)
-        print_poolings(by_pooling)
+        if launch().is_main:
+            print_poolings(by_pooling)
         gains = [result.gain for result in by_pooling.values()]
     else:
         result = train(made, output)

@@ -26,16 +26,17 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
     pooling = "" if reranks else f", pooling {record['pooling']}"
     facts: list[tuple[str, object]] = [
         ("model", result.folder),
-        ("objective", f"{record['objective']}{pooling}"),
+        ("objective", f"{_objective(record)}{pooling}"),
         ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
         ("steps", _steps(record)),
     ]
-    if result.after.spearman is not None:
-        facts.append(("dev Spearman", f"{_score(result.after)}, before {_score(result.before)}"))
+    measure = result.after.measure
+    if result.after.dev_score is not None:
+        facts.append((f"dev {measure}", f"{_score(result.after)}, before {_score(result.before)}"))
     if result.unmerged is not None:
         share = f"{record['settings']['merge_base']:g} of the base"
-        score = result.unmerged.spearman
-        shown = "" if score is None else f"; dev Spearman before that {_score(result.unmerged)}"
+        score = result.unmerged.dev_score
+        shown = "" if score is None else f"; dev {measure} before that {_score(result.unmerged)}"
         facts.append(("merged", f"{share}{shown}"))
     before, after = result.before, result.after
     facts += (
@@ -58,6 +59,12 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
     return facts
 
 
+def _objective(record: Mapping[str, Any]) -> str:
+    """The objective, or that of each of several sets."""
+    sets = record.get("sets") or ()
+    return ", ".join(f"{one['objective']} ({one['name']})" for one in sets) or record["objective"]
+
+
 def _steps(record: Mapping[str, Any]) -> str:
     best = record["best_step"]
     taken = "" if best is None or best == record["steps"] else f", the best at {best} was taken"
@@ -74,10 +81,11 @@ def print_seeds(results: "Mapping[int, TrainResult]") -> None:
     ]
     columns = ("seed>", "dev before>", "dev after>", "random cosine>")
     print_table(columns, rows)
-    mean, deviation = spread(results, lambda result: result.after.spearman)
+    mean, deviation = spread(results, lambda result: result.after.dev_score)
     if mean is not None:
         shown = "" if deviation is None else f", standard deviation {100 * deviation:.2f}"
-        print_facts([("mean dev Spearman", f"{100 * mean:.2f}{shown}")])
+        measure = next(iter(results.values())).after.measure
+        print_facts([(f"mean dev {measure}", f"{100 * mean:.2f}{shown}")])
 
 
 def print_poolings(results: "Mapping[str, TrainResult]") -> None:
@@ -87,8 +95,8 @@ def print_poolings(results: "Mapping[str, TrainResult]") -> None:
     rows = [
         (
             name,
-            percent(result.before.spearman),
-            percent(result.after.spearman),
+            percent(result.before.dev_score),
+            percent(result.after.dev_score),
             decimal(result.before.random_cosine),
             decimal(result.after.random_cosine),
             decimal(result.before.effective_rank, 0),
@@ -111,5 +119,5 @@ def print_poolings(results: "Mapping[str, TrainResult]") -> None:
 
 
 def _score(quality: Any) -> str:
-    text = percent(quality.spearman)
+    text = percent(quality.dev_score)
     return text if quality.interval is None else f"{text} ({percent_interval(quality.interval)})"

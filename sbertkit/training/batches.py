@@ -33,18 +33,14 @@ class BatchOrder:
         lengths: Token counts of the texts, by number.
         batch_size: Maximum of rows per batch.
         seed: Decides the order, with the number of the epoch.
-        processes: The count of batches is a multiple of this, so that each process has as many.
     """
 
-    def __init__(
-        self, examples: Examples, lengths: Int64, batch_size: int, *, seed: int, processes: int = 1
-    ) -> None:
+    def __init__(self, examples: Examples, lengths: Int64, batch_size: int, *, seed: int) -> None:
         self._anchors = examples.anchors
         used = np.where(examples.texts == NO_TEXT, 0, lengths[examples.texts])
         self._lengths = used.max(axis=1)
         rows = len(examples)
-        rounds = min(-(-rows // (batch_size * processes)), rows // processes)
-        self._count = rounds * processes or rows
+        self._count = -(-rows // batch_size)
         self._seed = seed
         self._epoch = 0
         self.batch_size = min(batch_size, rows)
@@ -88,12 +84,17 @@ class BatchOrder:
 class Collator:
     """Makes a batch of rows: each distinct text once, in groups of similar length.
 
+    Of several processes each gets the texts of its share alone, about as long as those of the
+    others, and all else of the whole batch.
+
     Args:
         examples: The rows.
         table: Their texts.
         padder: Builds padded arrays as the encoder wants them.
         objective: Adds what it needs beside the texts.
         mini_batch: Maximum of texts per group; None for no maximum.
+        rank: The number of this process, from 0.
+        processes: How many there are.
     """
 
     def __init__(
@@ -104,12 +105,16 @@ class Collator:
         objective: Objective,
         *,
         mini_batch: int | None = None,
+        rank: int = 0,
+        processes: int = 1,
     ) -> None:
         self._examples = examples
         self._tokens = table.tokens
         self._padder = padder
         self._objective = objective
         self._mini_batch = mini_batch
+        self._rank = rank
+        self._processes = processes
 
     @property
     def rows(self) -> int:
@@ -119,36 +124,41 @@ class Collator:
     def __call__(self, rows: list[int]) -> dict[str, Any]:
         """The batch of those rows.
 
-        ``groups`` are padded parts of it; ``columns`` (B, columns) says which vector, in the order
-        of the groups, each row's texts have.
+        ``groups`` are padded parts of the texts of this process, ``sizes`` says how many vectors
+        each process has; ``columns`` (B, columns) says which vector of all, process by process and
+        in the order of the groups, each row's texts have.
         """
         texts = self._examples.texts[rows]
         distinct = np.unique(texts[texts != NO_TEXT])
         lengths = np.array([len(self._tokens[text].ids) for text in distinct])
-        order = np.argsort(lengths, kind="stable")
-        distinct, lengths = distinct[order], lengths[order]
-        by_number = np.argsort(distinct)
+        distinct = distinct[np.argsort(lengths, kind="stable")]
+        shares = [distinct[rank :: self._processes] for rank in range(self._processes)]
+        every = np.concatenate(shares)
+        by_number = np.argsort(every)
         columns = np.full_like(texts, NO_TEXT)
         filled = texts != NO_TEXT
-        columns[filled] = by_number[np.searchsorted(distinct, texts[filled], sorter=by_number)]
+        columns[filled] = by_number[np.searchsorted(every, texts[filled], sorter=by_number)]
+        more: dict[str, Tensor] = self._objective.collate(self._examples, rows, columns, every)
+        return {
+            # A process without texts computes one that does not count.
+            "groups": self._groups(shares[self._rank] if len(shares[self._rank]) else every[:1]),
+            "sizes": [len(share) for share in shares],
+            "columns": torch.from_numpy(columns),
+            **more,
+        }
+
+    def _groups(self, texts: Int64) -> list[dict[str, Tensor]]:
+        """Padded groups of texts, which are sorted by length."""
         groups = []
         start = 0
-        for end in self._group_ends(lengths):
-            batch = self._padder.collate(self._tokens, distinct[start:end])
-            groups.append(
-                {
-                    "input_ids": torch.from_numpy(batch.input_ids),
-                    "mask": torch.from_numpy(batch.attention_mask),
-                    **(
-                        {}
-                        if batch.token_type_ids is None
-                        else {"types": torch.from_numpy(batch.token_type_ids)}
-                    ),
-                }
-            )
+        for end in self._group_ends(np.array([len(self._tokens[text].ids) for text in texts])):
+            batch = self._padder.collate(self._tokens, texts[start:end])
+            group = {"input_ids": batch.input_ids, "mask": batch.attention_mask}
+            if batch.token_type_ids is not None:
+                group["types"] = batch.token_type_ids
+            groups.append({name: torch.from_numpy(array) for name, array in group.items()})
             start = end
-        more: dict[str, Tensor] = self._objective.collate(self._examples, rows, columns, distinct)
-        return {"groups": groups, "columns": torch.from_numpy(columns), **more}
+        return groups
 
     def _group_ends(self, lengths: Int64) -> list[int]:
         """Where each group of a sorted batch ends."""

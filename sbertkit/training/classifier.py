@@ -10,7 +10,7 @@ from sbertkit.arguments import path_text
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training.heads import FOLDER, read_head
+from sbertkit.training.heads import FOLDER, Head, read_head, sets_with_head
 from sbertkit.training.objectives import Softmax
 
 
@@ -38,12 +38,7 @@ def classify_pairs(
         InputError: The model has no classification head.
         InputTypeError: A pair is not two strings.
     """
-    head = read_head(resolve_model(path_text(model)))
-    if head is None or not isinstance(head.objective, Softmax):
-        raise InputError(
-            f"{os.fspath(model)} has no classification head: expected one of the objective softmax "
-            f"in its folder '{FOLDER}'; train one with the objective softmax"
-        )
+    head = _softmax_head(model)
     if not isinstance(pairs, Iterable):
         raise InputTypeError(
             f"expected pairs of premise and hypothesis, found {type(pairs).__name__}"
@@ -60,13 +55,40 @@ def classify_pairs(
     texts = list(dict.fromkeys(text for row in rows for text in row))
     vectors = dict(zip(texts, torch.from_numpy(encoder.encode(texts)), strict=True))
     u, v = (torch.stack([vectors[row[side]] for row in rows]) for side in range(2))
+    objective = head.objective
+    assert isinstance(objective, Softmax)  # noqa: S101
     with torch.inference_mode():
-        probabilities = head.objective.logits(u, v, head.module).softmax(dim=1)
-    labels = head.objective.labels
+        probabilities = objective.logits(u, v, head.module).softmax(dim=1)
+    labels = objective.labels
     return [
         ClassifiedPair(labels[int(row.argmax())], dict(zip(labels, row.tolist(), strict=True)))
         for row in probabilities
     ]
+
+
+def _softmax_head(model: str | os.PathLike[str]) -> Head:
+    """The head of the model that was trained with ``softmax``.
+
+    Raises:
+        InputError: There is none, or one for each of several sets.
+    """
+    folder = resolve_model(path_text(model))
+    found = [
+        head
+        for name in sets_with_head(folder)
+        if (head := read_head(folder, name)) is not None and isinstance(head.objective, Softmax)
+    ]
+    if len(found) > 1:
+        raise InputError(
+            f"{os.fspath(model)} has {len(found)} classification heads, of several sets; expected "
+            "one: train with one set of the objective softmax"
+        )
+    if not found:
+        raise InputError(
+            f"{os.fspath(model)} has no classification head: expected one of the objective softmax "
+            f"in its folder '{FOLDER}'; train one with the objective softmax"
+        )
+    return found[0]
 
 
 def _checked(row: int, pair: object) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from sbertkit.settings import check_settings, setting, settings_of
 
 SCHEDULES = ("linear", "cosine", "constant")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+PROPORTIONAL, ROUND_ROBIN = "proportional", "round-robin"
 
 HEAD, ALL = "head", "all"
 """What may move beside a number of layers: what is above them, and everything."""
@@ -29,7 +30,7 @@ class TrainConfig:
 
     epochs: float = setting(1.0, "Passes over the data, fractions allowed.", above=0)
     max_steps: int | None = setting(None, "Maximum of optimizer steps, in place of epochs.")
-    batch_size: int = setting(64, "Examples per batch, on each device.")
+    batch_size: int = setting(64, "Examples per batch, of each process.")
     mini_batch: int | None = setting(
         None,
         "Texts per forward pass, so that large batches fit into memory: gradients are cached, and "
@@ -92,6 +93,12 @@ class TrainConfig:
     )
     scale: tuple[float, float] | None = setting(
         None, "Lowest and highest score of the data; by default 0-1.", metavar="LOW-HIGH"
+    )
+    sampling: str | None = setting(
+        None,
+        "How several sets take turns: by their sizes, the default, or one after the other until "
+        "the smallest ends.",
+        choices=(PROPORTIONAL, ROUND_ROBIN),
     )
     split: str | None = setting(
         None, "Split of the data, or all; by default train where it has splits.", metavar="NAME"

@@ -24,6 +24,7 @@ class DataForm:
         hard_negatives: How many an example has; None for all.
         queries: Whether the first text of a row is a query, where encoders tell them apart.
         ordered: Whether labels in another order are a fault of the data.
+        groups: The labels of each of several sets whose labels are ordered.
         settings: The settings of `TrainConfig` that not all forms have.
         expected_cosines: How the mean cosines of the labels should be ordered, for the model card.
         limits: What users of a model trained on such data should know, for the model card.
@@ -39,9 +40,15 @@ class DataForm:
     hard_negatives: int | None = None
     queries: bool = False
     ordered: bool = True
+    groups: tuple[tuple[str, ...], ...] = ()
     settings: tuple[str, ...] = ()
     expected_cosines: str = ""
     limits: str = ""
+
+    @property
+    def orders(self) -> tuple[tuple[str, ...], ...]:
+        """Labels whose order counts, each time that of the most similar texts first."""
+        return self.groups or ((self.labels,) if self.ordered and self.labels else ())
 
 
 NLI = DataForm(
@@ -117,7 +124,16 @@ PARALLEL = DataForm(
 DISTILLED = (TEXTS, TEXT_PAIRS, PARALLEL)
 """The forms of data that `distill` takes."""
 
-FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING, *DISTILLED)}
+SEVERAL = DataForm(
+    "several",
+    "several sets",
+    2,
+    ordered=False,
+    settings=("normalize", "matryoshka", "merge_base", "labels", "scale", "sampling"),
+)
+"""Rows of other forms, each a `SetRow`; their labels are those of each set."""
+
+FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING, *DISTILLED, SEVERAL)}
 FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
 
 
@@ -135,6 +151,24 @@ class ScoredPair(NamedTuple):
     second: str
     group: int
     score: float
+
+
+class SetRow(NamedTuple):
+    """A row of `SEVERAL`.
+
+    Attributes:
+        first: The first text of the row.
+        second: The second one.
+        label: The number of its label among those of all sets.
+        number: The number of its set.
+        row: The row itself, in the form of its set.
+    """
+
+    first: str
+    second: str
+    label: int
+    number: int
+    row: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,24 +24,31 @@ from sbertkit.storage import sha256_file
 _SPLITS = ("dev",)
 
 
-class DevScore(NamedTuple):
-    """Spearman's correlation of cosines with gold scores, and its 95 % bootstrap interval."""
+MEASURES = {"spearman": "Spearman", "ndcg": "nDCG@10"}
+"""What dev scores are called, by the name of the measure in records."""
 
-    spearman: float | None
+
+class DevScore(NamedTuple):
+    """The score of an encoder, and its 95 % bootstrap interval; None where it is undefined."""
+
+    value: float | None
     interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
 class DevSet:
-    """Pairs to score an encoder on.
+    """Pairs to score an encoder on, by Spearman's correlation of cosines with their scores.
 
     Attributes:
         pairs: What was read.
         sha256: See `pairs_sha256`.
+        measure: One of `MEASURES`.
     """
 
     pairs: StsSet
     sha256: str
+
+    measure: ClassVar[str] = "spearman"
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "DevSet":

@@ -1,8 +1,10 @@
 """What is trained on: distinct texts as token ids, and examples that refer to them by number."""
 
 import logging
-from collections.abc import Iterable, Mapping, Set
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ class Examples:
         positives: Numbers of the texts that are never negatives of an anchor, by its number.
         left_out: Rows of the data that are no examples, by the reason.
         vectors: Vectors that targets may number, (m, dim).
+        parts: The examples of each set, one after another, where there are several.
     """
 
     texts: Int64
@@ -43,9 +46,33 @@ class Examples:
     positives: Mapping[int, Set[int]] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     vectors: npt.NDArray[np.float32] | None = None
+    parts: tuple["Examples", ...] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def starts(self) -> list[int]:
+        """The first row of each part, and the number of all rows."""
+        return [0, *accumulate(map(len, self.parts))]
+
+    def of_part(self, rows: Sequence[int]) -> tuple[int, list[int]]:
+        """The part that rows are of, and their numbers in it."""
+        starts = self.starts
+        number = bisect_right(starts, rows[0]) - 1
+        return number, [row - starts[number] for row in rows]
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """The examples of several sets as one."""
+    width = max(one.texts.shape[1] for one in parts)
+    rows = sum(map(len, parts))
+    texts = np.full((rows, width), NO_TEXT, np.int64)
+    start = 0
+    for one in parts:
+        texts[start : start + len(one), : one.texts.shape[1]] = one.texts
+        start += len(one)
+    return Examples(texts, np.zeros(rows), texts[:, 0], parts=tuple(parts))
 
 
 def scored_examples(data: TrainingData, table: "TextTable", name: str) -> Examples:

@@ -15,6 +15,8 @@ from sbertkit.errors import InputError
 from sbertkit.training.objectives import OBJECTIVES, Objective
 
 FOLDER = "head"
+FOLDER_OF_SETS = "heads"
+"""Has a folder with a head for each of several sets."""
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 
 
@@ -26,13 +28,40 @@ class Head(NamedTuple):
     dim: int
 
 
-def write_head(head: nn.Module, objective: Objective, dim: int, folder: Path) -> None:
-    """Writes the head of an objective into a model folder, where it has weights."""
+def write_heads(head: nn.Module, objective: Objective, dim: int, folder: Path) -> None:
+    """Writes the head of an objective, or of each set, into a model folder where it has weights."""
+    for one in objective.heads(head):
+        _write(one.module, one.objective, dim, _place(folder, one.name))
+
+
+def load_heads(head: nn.Module, objective: Objective, folder: Path) -> None:
+    """Takes the weights of the heads of a model folder that `write_heads` wrote.
+
+    Raises:
+        InputError: See `read_head`.
+    """
+    for one in objective.heads(head):
+        known = read_head(folder, one.name)
+        if known is not None:
+            one.module.load_state_dict(known.module.state_dict())
+
+
+def sets_with_head(folder: Path) -> list[str]:
+    """The names of the sets whose heads a model folder has; an empty name for the only head."""
+    if (folder / FOLDER).is_dir():
+        return [""]
+    return sorted(path.name for path in (folder / FOLDER_OF_SETS).glob("*/"))
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / FOLDER_OF_SETS / name if name else folder / FOLDER
+
+
+def _write(head: nn.Module, objective: Objective, dim: int, place: Path) -> None:
     weights = {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
     if not weights:
         return
-    place = folder / FOLDER
-    place.mkdir()
+    place.mkdir(parents=True)
     config = {
         "objective": objective.name,
         "options": objective.options,
@@ -43,13 +72,17 @@ def write_head(head: nn.Module, objective: Objective, dim: int, folder: Path) ->
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, place / _WEIGHTS)
 
 
-def read_head(folder: Path) -> Head | None:
+def read_head(folder: Path, name: str = "") -> Head | None:
     """The head of a model folder, in evaluation mode; None where it has none.
+
+    Args:
+        folder: Of the model.
+        name: The set that it was trained on, where there were several.
 
     Raises:
         InputError: Its files are damaged, or it has other labels than this version.
     """
-    place = folder / FOLDER
+    place = _place(folder, name)
     if not place.is_dir():
         return None
     try:

@@ -17,7 +17,7 @@ from sbertkit.encoder.saving import lineage_name, write_model_files
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors
 from sbertkit.training.averages import average_into, check_alike, kept_weights
-from sbertkit.training.heads import FOLDER as HEAD_FOLDER
+from sbertkit.training.heads import sets_with_head
 from sbertkit.training.report.merged_card import merged_card
 
 logger = logging.getLogger(__name__)
@@ -157,5 +157,5 @@ def _warn_of_differences(first: Encoder, second: Encoder) -> None:
         if one != two:
             logger.warning("their %s differ: that of %s is kept", what, first.options.model)
     for model in (first.options.model, second.options.model):
-        if (resolve_model(model) / HEAD_FOLDER).is_dir():
+        if sets_with_head(resolve_model(model)):
             logger.warning("the classification head of %s is left out", model)

@@ -51,7 +51,8 @@ def train_nli(
             `sbertkit.training.objectives` with options of its own, such as
             ``Contrastive(temperature=0.1)``.
         dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
-            `read_sts`, the name of a data set, or what `DevSet.read` gave.
+            `read_sts`, the name of a data set, or what `DevSet.read` gave; or a collection to
+            search in, see `RetrievalDevSet.read`.
         config: All further settings.
 
     Raises:
@@ -76,10 +77,15 @@ def nli_recipe(
 ) -> Recipe:
     """The recipe of `train_nli`, with its arguments and errors."""
     chosen = find_objective(objective, NLI)
-    return Recipe(base, NLI, partial(_read, data), pooling, chosen, dev, config)
+    return Recipe(base, NLI, partial(read_data, data), pooling, chosen, dev, config)
 
 
-def _read(data: Paths | NliSet | None, config: TrainConfig) -> TrainingData:
+def read_data(data: Paths | NliSet | None, config: TrainConfig) -> TrainingData:
+    """The pairs of files and folders for `read_nli`, or of the hub's ``all-nli``.
+
+    Raises:
+        InputError: They are refused.
+    """
     if isinstance(data, NliSet):
         check_pairs(data.pairs)
         nli = data

@@ -49,7 +49,8 @@ def train_pairs(
             `sbertkit.training.objectives` with options of its own, such as
             ``Triplet(margin=0.3)``.
         dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
-            `read_sts`, the name of a data set, or what `DevSet.read` gave.
+            `read_sts`, the name of a data set, or what `DevSet.read` gave; or a collection to
+            search in, see `RetrievalDevSet.read`.
         mine: An index from which negatives of each anchor are mined, beside those of the data.
         mining: How many, and how deep.
         config: All further settings.

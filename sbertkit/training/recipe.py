@@ -14,6 +14,7 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import FORM_SETTINGS, DataForm, TrainingData
 from sbertkit.training.dev_set import DevSet, RankingDevSet
 from sbertkit.training.objectives import Objective
+from sbertkit.training.retrieval_dev import read_dev
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,7 +55,7 @@ class Recipe:
         read: Reads the data.
         pooling: See `Encoder.load`; None for what the base declares.
         objective: What is optimized.
-        dev: Scored pairs: what `DevSet.read` takes or gave.
+        dev: What `read_dev` takes or gave.
         config: All further settings.
         layers: See `with_layers`; None for all layers of the base.
 
@@ -89,7 +90,7 @@ class Recipe:
         dev = self.dev
         if dev is None or isinstance(dev, DevSet):
             return dev
-        return (RankingDevSet if self.form.task == "rerank" else DevSet).read(dev)
+        return RankingDevSet.read(dev) if self.form.task == "rerank" else read_dev(dev)
 
     def with_data(self) -> "Recipe":
         """The same with data and dev set in memory, for several runs."""
@@ -134,9 +135,12 @@ class Recipe:
         sizes = self.config.matryoshka
         if sizes is None:
             return
-        if head.state_dict():
+        named = [
+            one.objective.name for one in self.objective.heads(head) if one.module.state_dict()
+        ]
+        if named:
             raise InputError(
-                f"matryoshka (--matryoshka) is not for the objective {self.objective.name}, whose "
+                f"matryoshka (--matryoshka) is not for the objective {named[0]}, whose "
                 "head takes vectors of one size; choose another objective (--objective)"
             )
         if max(sizes) > dim:
@@ -183,10 +187,14 @@ class Recipe:
 
         torch.manual_seed(self.config.seed)
         head = self.objective.make_head(encoder.dim)
-        known = read_head(resolve_model(encoder.options.model)) if head.state_dict() else None
-        if known is not None and (known.objective, known.dim) == (self.objective, encoder.dim):
-            logger.info("continuing from the head of %s", encoder.options.model)
-            head.load_state_dict(known.module.state_dict())
+        folder = resolve_model(encoder.options.model)
+        for one in self.objective.heads(head):
+            known = None
+            if one.module.state_dict():
+                known = read_head(folder, one.name) or read_head(folder)
+            if known is not None and (known.objective, known.dim) == (one.objective, encoder.dim):
+                logger.info("continuing from the head of %s", encoder.options.model)
+                one.module.load_state_dict(known.module.state_dict())
         return head
 
 

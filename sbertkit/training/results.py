@@ -10,7 +10,7 @@ from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.metrics import Interval, StoredInterval
 from sbertkit.schema import Count, as_record, parse_json
-from sbertkit.training.dev_set import DevScore
+from sbertkit.training.dev_set import MEASURES, DevScore
 from sbertkit.training.run.guard import SpaceSnapshot
 from sbertkit.training.run.metrics_log import LOG_FILE, read_log
 
@@ -21,11 +21,12 @@ class Quality:
 
     Attributes:
         spearman: Rank correlation of cosines with gold scores on the dev set, from -1 to 1.
-        interval: Its 95 % bootstrap interval.
+        interval: The 95 % bootstrap interval of the dev score.
         random_cosine: Mean cosine of two random training texts.
         uniformity: See `sbertkit.metrics.uniformity`.
         effective_rank: See `sbertkit.metrics.effective_rank`.
         label_cosines: Mean cosine of premise and hypothesis by label.
+        ndcg: Mean nDCG@10 on a retrieval dev set, from 0 to 1.
     """
 
     spearman: float | None
@@ -34,12 +35,27 @@ class Quality:
     uniformity: float | None
     effective_rank: float | None
     label_cosines: Mapping[str, float]
+    ndcg: float | None = None
+
+    @property
+    def dev_score(self) -> float | None:
+        """The score on the dev set, whatever it measures."""
+        return self.spearman if self.ndcg is None else self.ndcg
+
+    @property
+    def measure(self) -> str:
+        """What the dev score is called."""
+        return MEASURES["spearman" if self.ndcg is None else "ndcg"]
 
     @classmethod
-    def of(cls, score: DevScore | None, snapshot: SpaceSnapshot | None) -> "Quality":
-        """The quality in a dev score and a snapshot."""
+    def of(
+        cls, score: DevScore | None, snapshot: SpaceSnapshot | None, measure: str = "spearman"
+    ) -> "Quality":
+        """The quality in a dev score, of one of `MEASURES`, and a snapshot."""
+        value = None if score is None else score.value
         return cls(
-            spearman=None if score is None else score.spearman,
+            spearman=value if measure == "spearman" else None,
+            ndcg=value if measure == "ndcg" else None,
             interval=None if score is None else score.interval,
             random_cosine=None if snapshot is None else snapshot.random_cosine,
             uniformity=None if snapshot is None else snapshot.uniformity,
@@ -72,6 +88,7 @@ class Quality:
             "uniformity": self.uniformity,
             "effective_rank": self.effective_rank,
             "label_cosines": dict(self.label_cosines),
+            "ndcg": self.ndcg,
         }
 
 
@@ -128,9 +145,8 @@ class TrainResult:
     @property
     def gain(self) -> float | None:
         """How much the dev score rose; None without a dev set."""
-        if self.before.spearman is None or self.after.spearman is None:
-            return None
-        return self.after.spearman - self.before.spearman
+        before, after = self.before.dev_score, self.after.dev_score
+        return None if before is None or after is None else after - before
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +159,7 @@ class _Quality:
     uniformity: float | None
     effective_rank: float | None
     label_cosines: dict[str, float]
+    ndcg: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The start of a run: output and data are checked before torch is loaded, which takes seconds."""
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbertkit.progress import under_way
 from sbertkit.training.recipe import Recipe
-from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.distributed import launch, warned_once
 from sbertkit.training.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -22,11 +23,14 @@ def train(recipe: Recipe, output: str | os.PathLike[str]) -> "TrainResult":
         StorageError: The disk is full or the like.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
     """
-    folder = RunFolder(output, main=launch().is_main)
-    with folder.locked():
-        folder.check(resume=recipe.config.resume)
-        shown = recipe.config.progress and launch().is_main
-        with under_way(f"reading the data and loading {recipe.base}", shown=shown):
+    main = launch().is_main
+    config = replace(recipe.config, progress=recipe.config.progress and main)
+    recipe = replace(recipe, config=config)
+    folder = RunFolder(output, main=main)
+    with warned_once(), folder.locked():
+        folder.check(resume=config.resume)
+        reading = f"reading the data and loading {recipe.base}"
+        with under_way(reading, shown=config.progress):
             read = recipe.with_data()
             from sbertkit.training.run.runner import run
         return run(read, folder)

@@ -50,7 +50,8 @@ def train_sts(
             `sbertkit.training.objectives` with options of its own, such as
             ``Cosent(temperature=0.1)``.
         dev: Scored sentence pairs, of which the split ``dev`` is used: a file or folder for
-            `read_sts`, the name of a data set, or what `DevSet.read` gave.
+            `read_sts`, the name of a data set, or what `DevSet.read` gave; or a collection to
+            search in, see `RetrievalDevSet.read`.
         config: All further settings.
 
     Raises:
@@ -75,10 +76,15 @@ def sts_recipe(
 ) -> Recipe:
     """The recipe of `train_sts`, with its arguments and errors."""
     chosen = find_objective(objective, SCORED)
-    return Recipe(base, SCORED, partial(_read, data), pooling, chosen, dev, config)
+    return Recipe(base, SCORED, partial(read_data, data), pooling, chosen, dev, config)
 
 
-def _read(data: Paths | StsSet, config: TrainConfig) -> TrainingData:
+def read_data(data: Paths | StsSet, config: TrainConfig) -> TrainingData:
+    """The pairs of files and folders for `read_sts`, or of named data sets.
+
+    Raises:
+        InputError: They are refused, or scores are outside the scale.
+    """
     scale = Range(*(config.scale or _SCALE))
     pairs: list[StsPair] = []
     sources: list[DataSource] = []

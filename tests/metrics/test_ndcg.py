@@ -2,6 +2,7 @@
 
 import ir_measures
 import numpy as np
+import numpy.typing as npt
 import pytest
 from ir_measures import nDCG
 
@@ -12,7 +13,9 @@ DEPTH = 10
 
 def test_it_is_that_of_trec_eval() -> None:
     random = np.random.default_rng(1)
-    found, ideal, expected = [], [], []
+    found: list[npt.NDArray[np.int64]] = []
+    ideal: list[npt.NDArray[np.int64]] = []
+    expected = []
     for _ in range(40):
         grades = random.integers(0, 4, size=random.integers(1, 30)) * random.integers(0, 2)
         order = random.permutation(len(grades))

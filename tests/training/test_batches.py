@@ -37,13 +37,12 @@ def order_of(
     batch_size: int,
     *,
     seed: int = 1,
-    processes: int = 1,
     lengths: Int64 | None = None,
 ) -> BatchOrder:
     examples = examples_of(anchors)
     if lengths is None:
         lengths = np.full(examples.texts.max() + 1, 8, dtype=np.int64)
-    return BatchOrder(examples, lengths, batch_size, seed=seed, processes=processes)
+    return BatchOrder(examples, lengths, batch_size, seed=seed)
 
 
 def row_lengths(examples: Examples, lengths: Int64) -> Int64:
@@ -55,29 +54,23 @@ def row_lengths(examples: Examples, lengths: Int64) -> Int64:
 @given(
     anchors=st.lists(st.integers(0, 9), min_size=1, max_size=60),
     batch_size=st.integers(1, 12),
-    processes=st.integers(1, 4),
     seed=st.integers(0, 2**40),
     epoch=st.integers(0, 5),
 )
 def test_an_epoch_has_every_row_once_in_batches_of_nearly_one_size(
-    anchors: list[int], batch_size: int, processes: int, seed: int, epoch: int
+    anchors: list[int], batch_size: int, seed: int, epoch: int
 ) -> None:
     examples = examples_of(anchors)
     lengths = np.random.default_rng(seed).integers(1, 40, examples.texts.max() + 1)
-    order = BatchOrder(examples, lengths, batch_size, seed=seed, processes=processes)
+    order = BatchOrder(examples, lengths, batch_size, seed=seed)
     order.set_epoch(epoch)
     batches = list(order)
     assert sorted(itertools.chain(*batches)) == list(range(len(anchors)))
     sizes = [len(batch) for batch in batches]
     assert max(sizes) - min(sizes) <= 1
     assert len(order) == len(batches)
-    needed = -(-len(anchors) // batch_size)
-    rounded = -(-needed // processes) * processes
-    if rounded <= len(anchors):
-        assert max(sizes) <= batch_size
-        assert len(batches) == rounded
-    elif processes <= len(anchors):  # rather a row more than a process without its batch
-        assert len(batches) == len(anchors) // processes * processes
+    assert max(sizes) <= batch_size
+    assert len(batches) == -(-len(anchors) // batch_size)
     assert list(order) == batches
 
 
@@ -88,12 +81,6 @@ def test_an_epoch_has_every_row_once_in_batches_of_nearly_one_size(
 def test_no_batch_is_left_with_few_rows(rows: int, batch_size: int, sizes: list[int]) -> None:
     found = sorted((len(batch) for batch in order_of(range(rows), batch_size)), reverse=True)
     assert found == sizes
-
-
-@pytest.mark.parametrize("processes", [2, 3, 8])
-def test_every_process_has_as_many_batches(processes: int) -> None:
-    order = order_of(range(100), 16, processes=processes)
-    assert len(order) == len(list(order)) == {2: 8, 3: 9, 8: 8}[processes]
 
 
 def test_batches_are_plain_numbers() -> None:
@@ -313,9 +300,10 @@ def bare(group: Mapping[str, torch.Tensor]) -> list[tuple[int, ...]]:
     ),
     seed=st.integers(0, 1000),
     side=st.sampled_from(["left", "right"]),
+    processes=st.integers(1, 4),
 )
 def test_each_distinct_text_is_there_once_and_every_column_points_at_its_own(
-    rows: list[tuple[int, int, int]], seed: int, side: Literal["left", "right"]
+    rows: list[tuple[int, int, int]], seed: int, side: Literal["left", "right"], processes: int
 ) -> None:
     random = np.random.default_rng(seed)
     tokens = tokens_of(random.choice([3, 4, 9, 40, 120], 12).tolist())
@@ -324,8 +312,16 @@ def test_each_distinct_text_is_there_once_and_every_column_points_at_its_own(
     padder = BatchCollator(0, side, SPECIAL, uses_token_types=True)
     objective = Noting()
     chosen = random.permutation(len(rows))[: random.integers(1, len(rows) + 1)].tolist()
-    batch = Collator(examples, table_of(tokens), padder, objective)(chosen)
-    vectors = [ids for group in batch["groups"] for ids in bare(group)]
+    vectors = []
+    for rank in range(processes):
+        collator = Collator(
+            examples, table_of(tokens), padder, objective, rank=rank, processes=processes
+        )
+        batch = collator(chosen)
+        own = [ids for group in batch["groups"] for ids in bare(group)]
+        assert len(own) == max(1, batch["sizes"][rank])
+        vectors += own[: batch["sizes"][rank]]
+    assert max(batch["sizes"]) - min(batch["sizes"]) <= 1
     wanted = {text for row in chosen for text in rows[row] if text != NO_TEXT}
     assert sorted(vectors) == sorted(tuple(tokens[text].ids.tolist()) for text in wanted)
     for place, row in enumerate(chosen):

@@ -15,7 +15,7 @@ from sbertkit import ClassifiedPair, classify_pairs
 from sbertkit.data.nli import NLI_LABELS
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, InputTypeError
-from sbertkit.training.heads import read_head, write_head
+from sbertkit.training.heads import read_head, write_heads
 from sbertkit.training.objectives import Contrastive, Softmax
 from sbertkit.training.objectives.softmax import FEATURES
 
@@ -38,7 +38,7 @@ def write(
     head = objective.make_head(dim)
     with torch.no_grad():
         head.weight.mul_(20)  # probabilities far from one third
-    write_head(head, objective, dim, folder)
+    write_heads(head, objective, dim, folder)
     return head
 
 
@@ -94,7 +94,7 @@ def test_the_files_say_what_the_head_is(folder: Path) -> None:
 
 def test_an_objective_without_a_head_writes_nothing(tmp_path: Path) -> None:
     objective = Contrastive()
-    write_head(objective.make_head(DIM), objective, DIM, tmp_path)
+    write_heads(objective.make_head(DIM), objective, DIM, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -140,7 +140,7 @@ def test_the_score_is_that_of_the_evaluation(
 ) -> None:
     dev = DevSet.read(write(tmp_path / "sts.tsv", *splits))
     expected = evaluate_sts(tiny_encoder, dev.pairs)
-    assert dev.score(tiny_encoder).spearman == expected.spearman
+    assert dev.score(tiny_encoder).value == expected.spearman
     assert dev.score(tiny_encoder).interval is None
     assert dev.score(tiny_encoder, interval=True) == (expected.spearman, expected.interval)
 
@@ -173,7 +173,7 @@ def test_vectors_that_are_not_finite_are_an_error_and_no_score(tiny_bert: Path) 
 def test_a_score_is_plain_json(tmp_path: Path, tiny_encoder: Encoder) -> None:
     score = DevSet.read(write(tmp_path / "sts.tsv")).score(tiny_encoder, interval=True)
     assert score.interval is not None
-    assert json.loads(json.dumps(score, allow_nan=False))[0] == score.spearman
+    assert json.loads(json.dumps(score, allow_nan=False))[0] == score.value
 
 
 # --- overlap

@@ -12,10 +12,20 @@ from typing import Any
 
 import pytest
 from training_cases import Job, far, rows, weight_bytes, weights, write_dev, write_nli
-from training_children import KILLED, Ended, Kill, batches, command, started, train
+from training_children import (
+    KILLED,
+    Ended,
+    Kill,
+    batches,
+    command,
+    started,
+    train,
+    train_by_own_seed,
+    train_with_nan,
+)
 
 from sbertkit.encoder import Encoder
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, TrainingStopped
 from sbertkit.training.run.checkpoints import CheckpointStore
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -48,10 +58,6 @@ def together(
             children.append(
                 stack.enter_context(started(function, *arguments, *more, **shared, **own))
             )
-        if kill is not None and kill.signal == signal.SIGKILL:
-            first = children[0].wait()
-            children[1].process.kill()  # as torchrun does when one has ended
-            return [first]
         return [child.wait() for child in children]
 
 
@@ -88,27 +94,22 @@ def test_two_processes_make_one_model(whole: Job) -> None:
     assert Encoder.load(whole.output, device="cpu").dim == 32
 
 
-def test_each_epoch_shares_every_row_out_once_in_another_order(job: Job) -> None:
-    for number, count in enumerate((2, 8, 23)):
+def test_each_epoch_has_every_row_once_in_another_order(job: Job) -> None:
+    for number, count in enumerate((1, 2, 8, 23)):
         part = job._replace(
             data=write_nli(job.data.with_name(f"{count}.jsonl"), rows(8)[:count]),
             output=job.output.with_name(f"rows{number}") / "out",
             dev=None,
         )
         first, second = (ended.answer for ended in together(batches, part))
-        assert len(first) == len(second)
+        assert first == second
         per_epoch = len(first) // 3
         epochs = [
-            sorted(
-                row
-                for process in (first, second)
-                for batch in process[start : start + per_epoch]
-                for row in batch
-            )
+            sorted(row for batch in first[start : start + per_epoch] for row in batch)
             for start in range(0, len(first), per_epoch)
         ]
         assert epochs == [list(range(count))] * 3
-        assert max(map(len, [*first, *second])) <= 4
+        assert max(map(len, first)) <= 4 * PROCESSES
         if count == 23:
             assert first[:per_epoch] != first[per_epoch : 2 * per_epoch]
 
@@ -116,7 +117,10 @@ def test_each_epoch_shares_every_row_out_once_in_another_order(job: Job) -> None
 @pytest.mark.parametrize("kill", [Kill("step", 5), Kill("saved", 6), Kill("saved", 9)])
 def test_a_killed_run_goes_on_to_the_same_weights(whole: Job, kill: Kill) -> None:
     job = whole._replace(output=whole.output.with_name(f"{kill.moment}{kill.number}") / "out")
-    assert [ended.status for ended in together(train, job, kill=kill)] == [KILLED]
+    killed, other = together(train, job, kill=kill)
+    assert killed.status == KILLED
+    assert isinstance(other.answer, TrainingStopped), other
+    assert "another process of this run has ended" in str(other.answer)
     assert not job.output.exists()
     found = together(train, job, None, {"resume": True})
     assert [ended[:2] for ended in found] == [(0, 9), (0, 9)], found
@@ -142,12 +146,31 @@ def test_a_signal_to_one_stops_both_at_the_same_step(whole: Job, number: signal.
 
 
 def test_what_is_refused_is_refused_by_both(job: Job) -> None:
-    one = write_nli(job.data.with_name("one.jsonl"), rows(1)[:1])
-    part = job._replace(data=one, output=job.output.with_name("refused") / "out", dev=None)
+    one = write_nli(job.data.with_name("one.jsonl"), [("entailment", "same", "same")])
+    part = job._replace(
+        data=one, objective="contrastive", output=job.output.with_name("refused") / "out", dev=None
+    )
     for ended in together(train, part):
         assert isinstance(ended.answer, InputError)
-        assert "start fewer processes" in str(ended.answer)
+        assert "found none" in str(ended.answer)
     assert not part.output.parent.exists()
+
+
+def test_processes_with_other_settings_are_refused(job: Job) -> None:
+    part = job._replace(output=job.output.with_name("seeds") / "out", dev=None)
+    for ended in together(train_by_own_seed, part):
+        assert isinstance(ended.answer, InputError), ended
+        assert "other bases, data, settings or checkpoints" in str(ended.answer)
+    assert not part.output.parent.exists()
+
+
+@pytest.mark.parametrize("rank", range(PROCESSES))
+def test_nan_in_one_process_stops_both(job: Job, rank: int) -> None:
+    part = job._replace(output=job.output.with_name(f"nan{rank}") / "out", dev=None)
+    for ended in together(train_with_nan, part, rank):
+        assert isinstance(ended.answer, TrainingStopped), ended
+        assert "the loss is no longer a finite number at step" in str(ended.answer)
+    assert not part.output.exists()
 
 
 @pytest.mark.slow
@@ -170,3 +193,34 @@ def test_torchrun_trains_one_model(job: Job, whole: Job) -> None:
     assert done.returncode == 0, done.stderr
     assert weight_bytes(output) == weight_bytes(whole.output)
     assert [path.name for path in output.parent.iterdir()] == ["out"]
+    assert done.stdout.count("model") == 1
+    assert done.stderr.count("tokenizing the texts") <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        ["torch.distributed.run", "--nproc_per_node", str(PROCESSES)],
+        ["accelerate.commands.launch", "--multi_gpu", "--num_processes", str(PROCESSES)],
+    ],
+)
+def test_a_launcher_gives_each_message_once(
+    tiny_bert: Path, tmp_path: Path, launcher: list[str]
+) -> None:
+    data = write_nli(tmp_path / "pairs.jsonl", [*rows(6), *rows(1)])
+    arguments = [
+        sys.executable, "-m", *launcher, "--main_process_port" if "accelerate" in launcher[0] else
+        "--master_port", str(free_port()), "-m", "sbertkit", "train-nli", str(data),
+        "--base", str(tiny_bert), "-o", str(tmp_path / "out"), "--epochs", "1", "--batch-size", "4",
+        "--precision", "fp32", "--device", "cpu", "--quiet",
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for number, message in ((0, "warning: "), (1, "sbertkit: error: ")):
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, timeout=300, check=False, env=environment
+        )
+        assert done.returncode == number, done.stderr
+        lines = [line for line in done.stderr.splitlines() if line.startswith(message)]
+        assert lines, done.stderr
+        assert len(set(lines)) == len(lines), done.stderr

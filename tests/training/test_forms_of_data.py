@@ -139,7 +139,7 @@ def test_triplets_that_say_nothing_are_refused_with_their_line(
 
 
 def test_a_label_that_is_missing_in_one_row_is_refused(tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"query": A, "document": P, "label": 1},
         {"query": A, "document": N},
     ]

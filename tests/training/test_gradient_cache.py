@@ -11,7 +11,7 @@ from command_line import Run
 from test_train_pairs import ROWS, pairs, write
 from training_cases import QUICK, quick_runs, rows, weight_bytes, weights, write_nli
 
-from sbertkit import Encoder, InputError, TrainConfig, train_nli, train_pairs
+from sbertkit import Encoder, TrainConfig, train_nli, train_pairs
 from sbertkit.data.nli import NliPair
 from sbertkit.training.batches import Collator
 from sbertkit.training.data_forms import NLI, TrainingData
@@ -197,21 +197,6 @@ def test_a_head_is_trained_too_and_steps_are_those_of_the_whole_batch(
         torch.testing.assert_close(cached[name], tensor, atol=1e-5, rtol=1e-4)
     assert any(not torch.equal(start[name], plain[name]) for name in start)
     assert any(name.startswith("head") for name in plain)
-
-
-def test_several_processes_are_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sbertkit.training.run import setup
-    from sbertkit.training.run.distributed import Launch
-
-    monkeypatch.setattr(setup, "launch", lambda: Launch(0, 2))
-    data = write(tmp_path / "pairs.jsonl")
-    for more in ({"mini_batch": 3}, {"unfreeze": "0:1"}):
-        settings = TrainConfig(**QUICK, **more)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="is for one process, found 2"):
-            train_pairs(base, data, tmp_path / "out", config=settings)
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_takes_it(run: Run, base: Path, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def reading(random_cosine: float | None, *cosines: float, error: float = 0.01) -
 
 def stop_at(first: float | None, *later: float | None) -> int | None:
     """At which of the later readings, counted from 1, a run is stopped."""
-    guard = Guard(reading(first), NLI_LABELS)
+    guard = Guard(reading(first), (NLI_LABELS,))
     for place, cosine in enumerate(later, 1):
         if guard.judge(reading(cosine), check_labels=True) is not None:
             return place
@@ -232,7 +232,7 @@ def test_a_base_whose_texts_are_much_alike_can_collapse_too(first: float) -> Non
 
 
 def test_vectors_of_zeros_are_a_collapse() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     assert guard.judge(reading(None), check_labels=False) is None
     verdict = guard.judge(reading(None), check_labels=False)
     assert verdict is not None
@@ -241,7 +241,7 @@ def test_vectors_of_zeros_are_a_collapse() -> None:
 
 
 def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     verdict = guard.judge(None, check_labels=False)
     assert verdict is not None
     assert "no longer finite" in verdict
@@ -249,7 +249,7 @@ def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
 
 
 def test_a_verdict_says_what_was_found_and_what_helps_on_one_line() -> None:
-    guard = Guard(reading(0.31), NLI_LABELS)
+    guard = Guard(reading(0.31), (NLI_LABELS,))
     guard.judge(reading(0.95), check_labels=False)
     verdict = guard.judge(reading(0.9876), check_labels=False)
     assert verdict is not None
@@ -311,7 +311,7 @@ def test_labels_of_few_pairs_are_never_judged(known: tuple[str, ...]) -> None:
 
 
 def test_the_order_counts_only_once_a_run_has_settled() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     for _ in range(5):
         assert guard.judge(reading(0.3, *WRONG), check_labels=False) is None
     assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
@@ -319,13 +319,13 @@ def test_the_order_counts_only_once_a_run_has_settled() -> None:
 
 
 def test_a_right_order_between_wrong_ones_clears_the_doubt() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     for cosines in (WRONG, RIGHT, WRONG, RIGHT, WRONG):
         assert guard.judge(reading(0.3, *cosines), check_labels=True) is None
 
 
 def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     assert guard.judge(reading(0.95), check_labels=True) is None
     assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
     assert guard.judge(reading(0.95, *RIGHT), check_labels=True) is None
@@ -333,13 +333,13 @@ def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
 
 
 def test_a_collapse_is_told_before_an_order() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     guard.judge(reading(0.95, *WRONG), check_labels=True)
     assert str(guard.judge(reading(0.96, *WRONG), check_labels=True)).startswith("collapse")
 
 
 def test_a_guard_is_suspicious_from_the_first_fault_to_the_next_good_reading() -> None:
-    guard = Guard(reading(0.3), NLI_LABELS)
+    guard = Guard(reading(0.3), (NLI_LABELS,))
     seen = [guard.has_warning]
     for cosine in (0.4, 0.93, 0.5, 0.93, 0.94):
         guard.judge(reading(cosine), check_labels=True)
@@ -361,8 +361,8 @@ order = st.sampled_from([(), RIGHT, WRONG])
 def test_a_guard_that_was_saved_as_json_judges_as_one_that_was_not(
     first: float | None, later: list[tuple[float | None, tuple[float, ...], bool]]
 ) -> None:
-    kept = Guard(reading(first, *RIGHT), NLI_LABELS)
-    saved = Guard(reading(first, *RIGHT), NLI_LABELS)
+    kept = Guard(reading(first, *RIGHT), (NLI_LABELS,))
+    saved = Guard(reading(first, *RIGHT), (NLI_LABELS,))
     for cosine, cosines, settled in later:
         now = reading(cosine, *cosines)
         state: Any = json.loads(json.dumps(asdict(saved), allow_nan=False))

@@ -172,6 +172,8 @@ class Angles:
 class Scores:
     """A dev set that gives those scores in turn, NaN where vectors are not finite."""
 
+    measure = "spearman"
+
     def __init__(self, *scores: float | None) -> None:
         self.scores = list(scores)
 
@@ -205,7 +207,7 @@ class Run:
         self.log = RunLog(None, 0)
         self.done: list[int] = []
         self.monitor = Monitor(
-            tracked, plan, Guard(first, NLI.labels) if guarded else None, self.log, self.done.append
+            tracked, plan, Guard(first, NLI.orders) if guarded else None, self.log, self.done.append
         )
         self.step = 0
         self.args: Any = SimpleNamespace(device=torch.device("cpu"))

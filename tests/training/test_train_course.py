@@ -132,9 +132,9 @@ def test_a_real_dev_score_is_that_of_the_saved_model(job: Job) -> None:
     assert job.dev is not None
     dev = DevSet.read(job.dev)
     again = dev.score(Encoder.load(job.output, device="cpu"), interval=True)
-    assert again.spearman == pytest.approx(result.after.spearman, abs=1e-6)
+    assert again.value == pytest.approx(result.after.spearman, abs=1e-6)
     base = Encoder.load(job.base, pooling="mean", device="cpu")
-    assert dev.score(base).spearman == pytest.approx(result.before.spearman, abs=1e-6)
+    assert dev.score(base).value == pytest.approx(result.before.spearman, abs=1e-6)
     defined = [score for score in dev_scores(result) if score is not None]
     assert result.after.spearman == pytest.approx(max(defined), abs=1e-6)
     assert result.gain == pytest.approx(max(defined) - (result.before.spearman or 0.0), abs=1e-6)

@@ -98,6 +98,27 @@ def batches(pipe: Connection, job: Job) -> list[list[int]]:
     return made
 
 
+def train_with_nan(pipe: Connection, job: Job, rank: int) -> int:
+    """A run in which the vectors of one process are NaN from the third batch on."""
+    from sbertkit.training.run.siamese import Siamese
+
+    vectors, count = Siamese._vectors, 0
+
+    def broken(self: Siamese, group: Mapping[str, Any]) -> Any:
+        nonlocal count
+        count += 1
+        found = vectors(self, group)
+        return found * float("nan") if os.environ["RANK"] == str(rank) and count > 2 else found
+
+    setattr(Siamese, "_vectors", broken)  # noqa: B010
+    return train(pipe, job)
+
+
+def train_by_own_seed(pipe: Connection, job: Job) -> int:
+    """A run whose seed is another one in each process."""
+    return train(pipe, job, None, {"seed": int(os.environ["RANK"])})
+
+
 def uses(pipe: Connection, job: Job) -> int:
     """A run; gives how often it used the file system below the parent of its output."""
     seen = _strike_at_use(0, job.output.parent, lambda: None)

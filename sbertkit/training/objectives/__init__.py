@@ -9,6 +9,7 @@ from sbertkit.training.objectives.contrastive import Contrastive
 from sbertkit.training.objectives.cosent import Cosent
 from sbertkit.training.objectives.cosine import Cosine
 from sbertkit.training.objectives.margin_mse import MarginMse
+from sbertkit.training.objectives.several import Several
 from sbertkit.training.objectives.softmax import Softmax
 from sbertkit.training.objectives.teacher_scores import TeacherScores
 from sbertkit.training.objectives.teacher_vectors import TeacherVectors
@@ -23,6 +24,7 @@ __all__ = [
     "Cosine",
     "MarginMse",
     "Objective",
+    "Several",
     "Softmax",
     "TeacherScores",
     "TeacherVectors",
@@ -33,7 +35,7 @@ __all__ = [
 
 _KINDS = (
     *(Contrastive, Softmax, Cosent, Cosine, Angle, Triplet, BinaryCrossEntropy, MarginMse),
-    *(TeacherVectors, TeacherScores),
+    *(TeacherVectors, TeacherScores, Several),
 )
 OBJECTIVES: dict[str, type[Objective]] = {kind.name: kind for kind in _KINDS}
 """All, by name; of those for a form of data the first is its default."""

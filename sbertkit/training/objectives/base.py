@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sbertkit.settings import check_settings
 from sbertkit.training.config import TrainConfig
@@ -92,6 +92,14 @@ class Objective:
         """The rows with what a teacher's vectors of `teacher_texts`, (n, dim), make of targets."""
         return examples
 
+    def heads(self, head: "nn.Module") -> "list[SetHead]":
+        """The objectives that have a head of their own: this one, or those of several sets."""
+        return [SetHead("", self, head)]
+
+    def set_of(self, batch: "Mapping[str, Any]") -> str:
+        """The name of the set that a batch is of; empty where there is one set."""
+        return ""
+
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """The rows to train on, whose texts get numbers in the table.
 
@@ -137,3 +145,17 @@ class Objective:
             head: What `make_head` gave, in training.
         """
         raise NotImplementedError
+
+
+class SetHead(NamedTuple):
+    """The layer of an objective.
+
+    Attributes:
+        name: The set that it is trained on; empty where there is one.
+        objective: What it belongs to.
+        module: The layer itself.
+    """
+
+    name: str
+    objective: Objective
+    module: "nn.Module"

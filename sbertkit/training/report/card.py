@@ -42,6 +42,8 @@ def model_card(record: Mapping[str, Any]) -> str:
             base=hub_name or base_name(record.get("base")),
             objective=objective,
             form=FORMS.get(str(record.get("form"))),
+            sets=_sets(record),
+            retrieval=(record.get("dev") or {}).get("measure") == "ndcg",
             settings=_settings(record),
             before=before,
             after=after,
@@ -77,6 +79,18 @@ def _is_hub_name(base: object) -> bool:
     return "--" not in base and ".." not in base
 
 
+def _sets(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The record of each of several sets, with its form and objective."""
+    return [
+        {
+            **one,
+            "known_form": FORMS.get(str(one.get("form"))),
+            "known_objective": OBJECTIVES.get(str(one.get("objective"))),
+        }
+        for one in record.get("sets") or ()
+    ]
+
+
 def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
     stated = {key: record[key] for key in _STATED if record.get(key) is not None}
     asked = dict(record.get("settings") or {})
@@ -90,7 +104,10 @@ def _noun(record: Mapping[str, Any]) -> str:
 
 def _verdict(before: Mapping[str, Any], after: Mapping[str, Any], noun: str) -> str:
     """The result of the two scores in one sentence; a worse model in bold."""
-    first, second = finite(before.get("spearman")), finite(after.get("spearman"))
+    first, second = (
+        finite(side.get("spearman" if side.get("ndcg") is None else "ndcg"))
+        for side in (before, after)
+    )
     if first is None or second is None:
         return "A score is undefined: nothing here shows whether the training helped."
     change = f"{100 * (second - first):+.2f} points"

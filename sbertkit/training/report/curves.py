@@ -1,6 +1,6 @@
 """The log of a training run as an SVG picture of small panels over the steps."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from sbertkit.errors import InputError
 _GROUPS = (
     ("loss", "grad_norm", "learning_rate"),
     ("dev_spearman",),
+    ("dev_ndcg",),
     (
         *("random_cosine", "uniformity", "effective_rank"),
         *("entailment", "neutral", "contradiction"),
@@ -58,6 +59,7 @@ _STYLES = {
     "learning_rate": _Style("learning rate", "#0072B2"),
     "grad_norm": _Style("gradient norm", "#D55E00"),
     "dev_spearman": _Style("dev", "#0072B2", "o"),
+    "dev_ndcg": _Style("dev", "#0072B2", "o"),
     "random_cosine": _Style("cosine of random pairs", "#0072B2", "o"),
     "uniformity": _Style("uniformity", "#D55E00", "s"),
     "effective_rank": _Style("effective rank", "#0072B2", "o"),
@@ -69,6 +71,18 @@ _STYLES = {
 }
 
 
+_CYCLE = (
+    ("#0072B2", "o"),
+    ("#D55E00", "^"),
+    ("#E69F00", "s"),
+    ("#009E73", "v"),
+    ("#CC79A7", "D"),
+    ("#56B4E9", "P"),
+)
+_LOSS_OF_SET, _OF_SET = "loss ", ": "
+"""How the values of several sets are named: ``loss nli``, ``nli: entailment``."""
+
+
 def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
     """The curves of a run as the text of an SVG document, the same text for the same rows.
 
@@ -77,9 +91,10 @@ def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
 
     Args:
         rows: Lines of the log in any mixture, each with ``step`` and some of ``loss``,
-            ``grad_norm``, ``learning_rate``, ``dev_spearman`` (step 0: before training),
-            ``random_cosine``, ``uniformity``, ``effective_rank``, ``entailment``, ``neutral`` and
-            ``contradiction``; other keys are left alone.
+            ``grad_norm``, ``learning_rate``, ``dev_spearman`` or ``dev_ndcg`` (step 0: before
+            training), ``random_cosine``, ``uniformity``, ``effective_rank``, ``entailment``,
+            ``neutral`` and ``contradiction``, of several sets ``loss NAME`` and ``NAME: LABEL``;
+            other keys are left alone.
 
     Raises:
         InputError: A row without a step that is a whole number from 0.
@@ -98,15 +113,11 @@ def _read_lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Line]:
                 f"expected a step, a whole number from 0, in row {number} of the training log, "
                 f"found {'none' if step is None else repr(step)[:40]}; fix or remove the row"
             )
-        for group in _GROUPS:
-            if row.keys().isdisjoint(group):
-                continue
-            for key in group:
-                values = found.setdefault(key, {})
-                if key in row:
-                    values[step] = _number(row[key])
-                else:
-                    values.setdefault(step, np.nan)
+        for key, value in _values(row):
+            if value is None:
+                found.setdefault(key, {}).setdefault(step, np.nan)
+            else:
+                found.setdefault(key, {})[step] = value
     lines = {}
     for key, values in found.items():
         steps = sorted(values)
@@ -114,6 +125,42 @@ def _read_lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Line]:
         if np.isfinite(line.values).any():
             lines[key] = line
     return lines
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """The values of a row that are drawn; None for those that others were logged without."""
+    for group in _GROUPS:
+        if not row.keys().isdisjoint(group):
+            yield from ((key, _number(row[key]) if key in row else None) for key in group)
+    yield from ((key, _number(value)) for key, value in row.items() if _is_of_set(key))
+
+
+def _is_of_set(key: str) -> bool:
+    """Whether a value is one of several sets: a loss, or the cosine of a label."""
+    return key.startswith(_LOSS_OF_SET) or _OF_SET in key
+
+
+def _panels_of_sets(keys: Iterable[str]) -> "list[_Panel]":
+    """A panel for the losses of several sets, and one for the labels of each."""
+    panels: dict[str, list[str]] = {}
+    for key in keys:
+        if key.startswith(_LOSS_OF_SET):
+            panels.setdefault("Loss by set", []).append(key)
+        elif _OF_SET in key:
+            name = key.split(_OF_SET)[0]
+            panels.setdefault(f"Mean cosine by label, {name}", []).append(key)
+    return [
+        _Panel(title, tuple(found), _lines_on("loss" if found[0].startswith("loss") else "cosine"))
+        for title, found in panels.items()
+    ]
+
+
+def _style(key: str, place: int) -> _Style:
+    """How a value is drawn that is at a place among those of its panel."""
+    if key in _STYLES:
+        return _STYLES[key]
+    name = key.removeprefix(_LOSS_OF_SET) if key.startswith(_LOSS_OF_SET) else key.split(_OF_SET)[1]
+    return _Style(name, *_CYCLE[place % len(_CYCLE)])
 
 
 def _number(value: object) -> float:
@@ -130,6 +177,7 @@ def _figure(lines: Mapping[str, _Line]) -> Any:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     panels = [panel for panel in _PANELS if not lines.keys().isdisjoint(panel.keys)]
+    panels += _panels_of_sets(lines)
     if not panels:
         figure = Figure(figsize=(_WIDTH, 1.0))
         figure.text(0.5, 0.5, "no steps logged", ha="center", va="center", color=_GREY, size=11)
@@ -167,8 +215,9 @@ def _draw_loss(axes: Any, lines: Mapping[str, _Line]) -> None:
 
 
 def _draw_dev(axes: Any, lines: Mapping[str, _Line]) -> None:
-    steps, values = lines["dev_spearman"].steps, 100 * lines["dev_spearman"].values
-    _plot(axes, _Line(steps, values), _STYLES["dev_spearman"])
+    ((key, line),) = lines.items()
+    steps, values = line.steps, 100 * line.values
+    _plot(axes, _Line(steps, values), _STYLES[key])
     if steps[0] == 0 and np.isfinite(values[0]):
         label = f"before: {values[0]:.2f}"
         axes.axhline(values[0], color=_GREY, linestyle="--", label=label, zorder=1)
@@ -176,13 +225,13 @@ def _draw_dev(axes: Any, lines: Mapping[str, _Line]) -> None:
     label = f"best: {values[best]:.2f} at step {steps[best]:,.0f}"
     star = {"marker": "*", "linestyle": "", "color": "#D55E00", "markersize": 11}
     axes.plot(steps[best], values[best], label=label, zorder=4, **star)
-    _scale(axes, "Spearman × 100")
+    _scale(axes, "Spearman × 100" if key == "dev_spearman" else "nDCG@10 × 100")
     _legend(axes)
 
 
 def _draw_lines(axes: Any, lines: Mapping[str, _Line], *, label: str) -> None:
-    for key, line in lines.items():
-        _plot(axes, line, _STYLES[key])
+    for place, (key, line) in enumerate(lines.items()):
+        _plot(axes, line, _style(key, place))
     _scale(axes, label)
     _legend(axes)
 
@@ -275,6 +324,7 @@ _PANELS = (
     _Panel("Loss", ("loss",), _draw_loss),
     _Panel("Learning rate and gradient norm", ("learning_rate", "grad_norm"), _draw_two_scales),
     _Panel("Dev Spearman × 100", ("dev_spearman",), _draw_dev),
+    _Panel("Dev nDCG@10 × 100", ("dev_ndcg",), _draw_dev),
     _Panel("Isotropy", ("random_cosine", "uniformity"), _draw_two_scales),
     _Panel("Effective rank", ("effective_rank",), _lines_on("directions")),
     _Panel(

@@ -1,6 +1,10 @@
 """Distributed runs: this process among those that torchrun, or accelerate's launcher, started."""
 
+import logging
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from sbertkit.errors import InputError
@@ -8,6 +12,8 @@ from sbertkit.errors import InputError
 _NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _NUMBERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT")
 _OF_MPI = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+_GRACE = 5.0
+"""Seconds that a launcher has to end all processes after the first has ended."""
 _SHARDING = ("ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_FSDP", "ACCELERATE_USE_MEGATRON_LM")
 
 
@@ -57,6 +63,32 @@ def launch() -> Launch:
     if rank >= processes:
         raise InputError(f"RANK must be below WORLD_SIZE ({processes}), found {rank}")
     return Launch(rank, processes)
+
+
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """Lets one process alone log below errors in the block, since all find the same."""
+    logger = logging.getLogger("sbertkit")
+    before = logger.level
+    if not launch().is_main:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def let_main_speak() -> None:
+    """Waits before this process reports an error, in case all processes have the same.
+
+    The first one then reports it, and the launcher ends the others meanwhile.
+    """
+    try:
+        alone = launch().is_main
+    except InputError:
+        return
+    if not alone:
+        time.sleep(_GRACE)
 
 
 def _whole(name: str) -> int | None:

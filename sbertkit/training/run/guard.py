@@ -170,14 +170,14 @@ class Guard:
 
     Attributes:
         first: The snapshot before training.
-        labels: Names of the labels of the data, the one of the most similar pairs first.
+        orders: Labels whose order counts, each time that of the most similar pairs first.
         doubts: Judgements in a row that found the same fault; at the second the run is stopped.
         last_cosine: Random-pair cosine of the snapshot before.
         fault: The fault that the last snapshot showed, if any.
     """
 
     first: SpaceSnapshot
-    labels: tuple[str, ...] = ()
+    orders: tuple[tuple[str, ...], ...] = ()
     doubts: Count = 0
     last_cosine: float = field(default=-1.0)
     fault: str | None = None
@@ -192,7 +192,7 @@ class Guard:
         if snapshot is None:
             return NOT_FINITE
         found = self._collapse(snapshot) or (
-            wrong_order(snapshot, self.labels) if check_labels else None
+            any_wrong_order(snapshot, self.orders) if check_labels else None
         )
         self.last_cosine = -1.0 if snapshot.random_cosine is None else snapshot.random_cosine
         kind = None if found is None else found.split(":")[0]
@@ -229,6 +229,12 @@ class Guard:
             f"{start:.3f}, bound {COLLAPSE_BOUND}{rank}), so that all texts look the same; lower "
             "the learning rate, lengthen the warm-up or take larger batches"
         )
+
+
+def any_wrong_order(snapshot: SpaceSnapshot, orders: Sequence[Sequence[str]]) -> str | None:
+    """The first of the faults that `wrong_order` finds, else None."""
+    faults = (wrong_order(snapshot, labels) for labels in orders)
+    return next((fault for fault in faults if fault is not None), None)
 
 
 def wrong_order(snapshot: SpaceSnapshot, labels: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -11,9 +12,11 @@ from typing import Any
 import torch
 
 from sbertkit.encoder.saving import lineage_name
-from sbertkit.training.data_forms import TrainingData
+from sbertkit.training.data_forms import SetRow, TrainingData
+from sbertkit.training.objectives import Several
 from sbertkit.training.recipe import Task
 from sbertkit.training.results import Quality
+from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.precision import choose_precision
 from sbertkit.training.run.setup import Setup
@@ -33,6 +36,7 @@ def identity_of(task: Task) -> dict[str, Any]:
             **config.identity(),
             **task.objective.options,
             "precision": choose_precision(config.precision, device),
+            "processes": launch().processes,
         },
         "device": device.type,
     }
@@ -47,6 +51,24 @@ def _data(data: TrainingData) -> list[dict[str, str]]:
         ]
     digest = hashlib.sha256(repr([tuple(row) for row in data.rows]).encode())
     return [{"sha256": digest.hexdigest()}]
+
+
+def _sets(setup: Setup) -> list[dict[str, Any]]:
+    """What is known of each of several sets."""
+    objective, data = setup.task.objective, setup.task.data
+    if not isinstance(objective, Several):
+        return []
+    rows = Counter(SetRow(*row).number for row in data.rows)
+    return [
+        {
+            "name": part.name,
+            "form": part.form.key,
+            "objective": part.objective.name,
+            "rows": rows[number],
+            "examples": len(setup.examples.parts[number]),
+        }
+        for number, part in enumerate(objective.parts)
+    ]
 
 
 def environment() -> dict[str, Any]:
@@ -82,6 +104,7 @@ def record_of(
         "normalized": encoder.normalizes,
         "objective": task.objective.name,
         "head": bool(task.head.state_dict()),
+        "sets": _sets(setup),
         "labels": list(data.form.labels),
         "parts": setup.moving.record(),
         "data": [
@@ -98,6 +121,8 @@ def record_of(
             "sha256": dev.sha256,
             "split": dev.pairs.split,
             "pairs": len(dev.pairs.pairs),
+            "measure": dev.measure,
+            "queries": len({pair.first for pair in dev.pairs.pairs}),
         },
         "identity": {key: value for key, value in identity.items() if key != "settings"},
         "settings": identity["settings"],

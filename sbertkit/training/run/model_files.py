@@ -10,7 +10,7 @@ from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.saving import write_model_files
 from sbertkit.encoder.torch_model import load_torch_model
 from sbertkit.storage import copy_tree, staged_folder, storage_errors
-from sbertkit.training.heads import read_head, write_head
+from sbertkit.training.heads import load_heads, write_heads
 from sbertkit.training.recipe import Task
 from sbertkit.training.report.card import model_card
 from sbertkit.training.report.curves import draw_curves
@@ -42,9 +42,7 @@ def read_model(setup: Setup, folder: Path) -> None:
     )
     task.encoder.torch.network.load_state_dict(loaded.network.state_dict())
     task.encoder.torch.weights_changed()
-    head = read_head(folder)
-    if head is not None:
-        task.head.load_state_dict(head.module.state_dict())
+    load_heads(task.head, task.objective, folder)
 
 
 def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
@@ -73,4 +71,4 @@ def write_output(setup: Setup, folder: RunFolder, result: TrainResult) -> None:
 
 
 def _write_head(task: Task, place: Path) -> None:
-    write_head(task.head, task.objective, task.encoder.dim, place)
+    write_heads(task.head, task.objective, task.encoder.dim, place)

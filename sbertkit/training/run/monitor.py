@@ -17,6 +17,7 @@ from sbertkit.errors import InputError
 from sbertkit.progress import Advance
 from sbertkit.schema import Count
 from sbertkit.training.dev_set import DevSet
+from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.guard import NOT_FINITE, Guard, Probe
 from sbertkit.training.run.metrics_log import RunLog
 
@@ -200,7 +201,7 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
 
     def _agree(self, device: torch.device) -> None:
         """Shares a signal that one process got: all must stop at the same step."""
-        if not (dist.is_available() and dist.is_initialized()):
+        if launch().processes == 1:
             return
         number = torch.tensor(self._clock.interrupted or 0, device=device)
         dist.all_reduce(number, dist.ReduceOp.MAX)
@@ -248,13 +249,15 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
 
     def _score(self, step: int, control: TrainerControl, *, may_be_best: bool) -> None:
         dev = self._tracked.dev
+        if dev is None:
+            return
         try:
-            score = None if dev is None else dev.score(self._tracked.encoder).spearman
+            score = dev.score(self._tracked.encoder).value
         except InputError:  # not finite, which without a guard nobody has seen yet
             self.verdict = NOT_FINITE
             control.should_training_stop = True
             return
-        self.report({"dev_spearman": score})
+        self.report({f"dev_{dev.measure}": score})
         progress = self.progress
         better = score is not None and (progress.best_score is None or score > progress.best_score)
         if better and may_be_best:  # or else no checkpoint is made of it

@@ -1,5 +1,6 @@
 """One training run from a loaded encoder to a saved one: what every objective has in common."""
 
+import json
 import logging
 import signal
 import sys
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import torch.distributed as dist
+import torch
 from transformers.integrations import integration_utils as trackers
 
 from sbertkit.encoder import Encoder
@@ -15,14 +16,28 @@ from sbertkit.errors import InputError, MissingDependency, SbertkitError, Traini
 from sbertkit.progress import say, track, under_way
 from sbertkit.training.averages import average_into, kept_weights
 from sbertkit.training.batches import Collator
+from sbertkit.training.dev_set import MEASURES
 from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
 from sbertkit.training.run.checkpoint_state import read_state
 from sbertkit.training.run.checkpoints import Checkpoint
+from sbertkit.training.run.collective import (
+    check_same,
+    join,
+    peer_errors,
+    use_own_gpu,
+    wait_for_all,
+)
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.global_state import isolated_global_state
-from sbertkit.training.run.guard import SPACE_PAIRS, Guard, SpaceSnapshot, probe_of, wrong_order
+from sbertkit.training.run.guard import (
+    SPACE_PAIRS,
+    Guard,
+    SpaceSnapshot,
+    any_wrong_order,
+    probe_of,
+)
 from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
@@ -39,9 +54,9 @@ _PROBE_PAIRS_BEFORE_AND_AFTER = 320
 
 def run(recipe: Recipe, folder: RunFolder) -> TrainResult:
     """Trains by a recipe whose data is in memory, in a folder that is locked; see `train`."""
+    use_own_gpu(recipe.config.device)
     with isolated_global_state():
-        shown = recipe.config.progress and launch().is_main
-        with under_way(f"loading {recipe.base}", shown=shown):
+        with under_way(f"loading {recipe.base}", shown=recipe.config.progress):
             task = recipe.load()
         _check_trackers(task.config.report_to)
         with _each_logged_once():
@@ -50,20 +65,19 @@ def run(recipe: Recipe, folder: RunFolder) -> TrainResult:
 
 def _run(task: Task, folder: RunFolder) -> TrainResult:
     config = task.config
-    shown = config.progress and launch().is_main
+    shown = config.progress
     with under_way(f"tokenizing the texts of {len(task.data.rows):,} rows", shown=shown):
         setup = set_up(task)
     if shown and setup.moving.parts:
         say(f"what moves: {setup.moving}")
     with under_way("measuring the encoder before training", shown=shown):
         before = _quality(task)
-    labels = _ordered_labels(task)
     if not task.encoder.spec.scores_pairs:  # whose head may be new
         _check_start(before.snapshot, task.encoder)
     if (
         config.guard
         and not task.encoder.spec.scores_pairs
-        and (fault := wrong_order(before.snapshot, labels)) is not None
+        and (fault := any_wrong_order(before.snapshot, task.data.form.orders)) is not None
     ):
         raise TrainingStopped(
             f"stopped before training: {fault}; if they are right, since contradictions differ "
@@ -73,8 +87,12 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
     base = kept_weights(task.encoder.torch) if config.merge_base else {}
     checkpoint = folder.begin({**identity, "environment": environment()}, resume=config.resume)
     try:
+        join(setup.device)
+        step = 0 if checkpoint is None else checkpoint.step
+        check_same(json.dumps({**identity, "step": step}, sort_keys=True), setup.device)
         setup = taught(setup, folder, begins=checkpoint is None)
-        monitor, log = _train(setup, folder, checkpoint, before)
+        with peer_errors():
+            monitor, log = _train(setup, folder, checkpoint, before)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
         after = trained = _quality(task)
@@ -90,8 +108,7 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
         )
-        if dist.is_available() and dist.is_initialized():
-            dist.barrier()  # others may still read the checkpoints, which go now
+        wait_for_all()  # others may still read the checkpoints, which go now
         if launch().is_main:
             write_output(setup, folder, result)
     except BaseException as error:
@@ -116,16 +133,12 @@ def _warn_if_worse(result: TrainResult) -> None:
     """Reports a model that is worse than its base."""
     if result.gain is not None and result.gain < 0:
         logger.warning(
-            "the trained %s is worse than its base on the dev set: Spearman %.2f, before %.2f",
+            "the trained %s is worse than its base on the dev set: %s %.2f, before %.2f",
             "re-ranker" if result.record["task"] == "rerank" else "encoder",
-            100 * (result.after.spearman or 0.0),
-            100 * (result.before.spearman or 0.0),
+            result.after.measure,
+            100 * (result.after.dev_score or 0.0),
+            100 * (result.before.dev_score or 0.0),
         )
-
-
-def _ordered_labels(task: Task) -> tuple[str, ...]:
-    """The labels whose order the guard checks, if any."""
-    return task.data.form.labels if task.data.form.ordered else ()
 
 
 def _check_start(snapshot: SpaceSnapshot, encoder: Encoder) -> None:
@@ -196,8 +209,9 @@ class _Measured:
 
     def row(self) -> dict[str, float | None]:
         """The values by name, as the log has them."""
-        score = self.quality.spearman
-        return self.snapshot.row() | ({} if score is None else {"dev_spearman": score})
+        scores = {f"dev_{measure}": getattr(self.quality, measure) for measure in MEASURES}
+        known = {name: score for name, score in scores.items() if score is not None}
+        return self.snapshot.row() | known
 
 
 def _quality(task: Task) -> _Measured:
@@ -212,7 +226,8 @@ def _quality(task: Task) -> _Measured:
             f"{encoder.options.model} gives NaN or infinite values; its weights are damaged"
         )
     score = None if task.dev is None else task.dev.score(encoder, interval=True)
-    return _Measured(Quality.of(score, snapshot), snapshot)
+    measure = "spearman" if task.dev is None else task.dev.measure
+    return _Measured(Quality.of(score, snapshot, measure), snapshot)
 
 
 def _train(
@@ -228,7 +243,7 @@ def _train(
     if config.guard:
         probe = probe_of(encoder, task.data, SPACE_PAIRS, config.seed)
         first = probe.snapshot(encoder)
-        guard = None if first is None else Guard(first, _ordered_labels(task))
+        guard = None if first is None else Guard(first, task.data.form.orders)
     with track("training", setup.plan.total, shown=config.progress, note=log.note) as advance:
         advance(step)
         tracked = Tracked(encoder, probe, task.dev)
@@ -236,13 +251,12 @@ def _train(
         if checkpoint is not None:
             monitor.steps = checkpoint.step
             monitor.restore(read_state(checkpoint))
-        # Made in any case: with it several processes meet, and may wait for each other later.
-        arguments = trainer_arguments(setup, folder)
         if checkpoint is not None and monitor.is_done:  # killed between last step and end
             read_model(setup, checkpoint.model)
             return monitor, log
         encoder.torch.make_trainable()
         setup.moving.start()
+        rank, processes = launch()
         model = Siamese(
             encoder.torch.network,
             task.objective,
@@ -252,7 +266,7 @@ def _train(
         )
         trainer = SiameseTrainer(
             model,
-            arguments,
+            trainer_arguments(setup, folder),
             order=setup.order,
             collator=Collator(
                 setup.examples,
@@ -260,6 +274,8 @@ def _train(
                 encoder.spec.collator,
                 task.objective,
                 mini_batch=config.mini_batch,
+                rank=rank,
+                processes=processes,
             ),
             store=folder.store,
             monitor=monitor,
@@ -267,6 +283,8 @@ def _train(
             write_model=lambda place: write_model(setup, place),
             read_model=lambda place: read_model(setup, place),
         )
+        if rank:  # dropout of its own
+            torch.manual_seed(config.seed + rank)
         try:
             with monitor.signals():
                 trainer.train(None if checkpoint is None else str(checkpoint.folder))

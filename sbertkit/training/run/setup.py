@@ -8,15 +8,17 @@ from itertools import islice
 import torch
 from transformers import TrainingArguments
 
-from sbertkit.errors import InputError
 from sbertkit.training.batches import BatchOrder
+from sbertkit.training.config import PROPORTIONAL, TrainConfig
 from sbertkit.training.examples import Examples, TextTable
 from sbertkit.training.recipe import Task
+from sbertkit.training.run.collective import TIMEOUT
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.monitor import Plan
 from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.precision import choose_precision
+from sbertkit.training.set_order import SetOrder
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ class Setup:
     task: Task
     examples: Examples
     table: TextTable
-    order: BatchOrder
+    order: BatchOrder | SetOrder
     plan: Plan
     moving: Moving
     warmup: int
@@ -63,29 +65,16 @@ def set_up(task: Task) -> Setup:
     Raises:
         InputError: Data, settings and device do not fit together.
     """
-    encoder, config, processes = task.encoder, task.config, launch().processes
+    encoder, config = task.encoder, task.config
     device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
-    if len(examples) < processes:
-        raise InputError(
-            f"expected at least one example for each of {processes} processes, found "
-            f"{len(examples)}; start fewer processes"
-        )
-    order = BatchOrder(
-        examples,
-        table.lengths,
-        config.batch_size,
-        seed=config.seed,
-        processes=processes,
-    )
-    per_epoch = len(order) // processes
-    updates = -(-per_epoch // config.accumulation)
+    order = _order(examples, table, config)
+    updates = -(-len(order) // config.accumulation)
     total = config.max_steps or max(1, math.ceil(config.epochs * updates))
-    used = total * config.accumulation * processes
-    task.objective.check_batches(examples, islice(order, used))
+    task.objective.check_batches(examples, islice(order, total * config.accumulation))
     warmup, shortened = warmup_steps(config.warmup, total)
     if shortened:
         logger.warning(
@@ -99,15 +88,18 @@ def set_up(task: Task) -> Setup:
     moving = Moving(
         encoder, task.head, config, steps_per_epoch=updates, epochs=math.ceil(total / updates)
     )
-    for name in ("unfreeze", "mini_batch"):
-        if processes > 1 and getattr(config, name) is not None:
-            raise InputError(
-                f"{name} (--{name.replace('_', '-')}) is for one process, found {processes}; start "
-                "one, or leave it out"
-            )
     if moving.parts:
         logger.info("what moves: %s", moving)
     return Setup(task, examples, table, order, plan, moving, warmup, precision)
+
+
+def _order(examples: Examples, table: TextTable, config: TrainConfig) -> BatchOrder | SetOrder:
+    """The batches, each of all processes together."""
+    size = config.batch_size * launch().processes
+    if not examples.parts:
+        return BatchOrder(examples, table.lengths, size, seed=config.seed)
+    sampling = config.sampling or PROPORTIONAL
+    return SetOrder(examples, table.lengths, size, sampling=sampling, seed=config.seed)
 
 
 def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:
@@ -130,6 +122,7 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:
         fp16=setup.precision == "fp16",
         use_cpu=on_cpu,
         ddp_backend="gloo" if on_cpu and launch().processes > 1 else None,
+        ddp_timeout=int(TIMEOUT.total_seconds()),
         seed=config.seed,
         logging_steps=max(1, plan.total // _LOG_ROWS),
         logging_nan_inf_filter=False,
@@ -137,7 +130,6 @@ def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:
         eval_strategy="no",
         report_to=list(config.report_to),
         prediction_loss_only=True,
-        ddp_broadcast_buffers=False,
         disable_tqdm=True,
         log_level="error",
         dataloader_pin_memory=False,

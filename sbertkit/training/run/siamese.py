@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sbertkit.training.objectives import Objective
+from sbertkit.training.run.collective import gathered
 from sbertkit.training.run.gradient_cache import cached_vectors
 
 
 class Siamese(nn.Module):
     """Gives the loss of a batch; all trained weights are in it, those of the head too.
 
-    Distributed training then averages every gradient, and clipping covers all of them.
+    Several processes compute the vectors of a share of the texts each, and the loss of all.
 
     Args:
         network: The encoder's network, trained in place.
@@ -47,9 +48,10 @@ class Siamese(nn.Module):
             vectors = cached_vectors(self._vectors, groups)
         else:
             vectors = torch.cat([self._vectors(group) for group in groups])
+        vectors = gathered(vectors.float(), batch["sizes"])
         # A head and a softmax over cosines lose too much in half precision.
         with torch.autocast(vectors.device.type, enabled=False):
-            return self._loss(vectors.float(), batch)
+            return self._loss(vectors, batch)
 
     def _vectors(self, group: Mapping[str, Tensor]) -> Tensor:
         """The vectors of a group of texts."""

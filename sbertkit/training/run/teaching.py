@@ -18,6 +18,7 @@ from sbertkit.storage import replace_file, storage_errors
 from sbertkit.training.objectives.taught import Taught
 from sbertkit.training.projection import fit_projection
 from sbertkit.training.recipe import Task
+from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.setup import Setup
 from sbertkit.training.teachers import load_teacher
@@ -56,13 +57,17 @@ def taught(setup: Setup, folder: RunFolder, *, begins: bool) -> Setup:
         begins: Whether the run is at its first step: a projection is then fitted.
 
     Raises:
-        InputError: Vectors that are not finite.
+        InputError: Vectors that are not finite, or several processes.
         StorageError: The disk is full or the like.
     """
     task = setup.task
     objective, texts = task.objective, list(task.objective.teacher_texts(task.data))
     if not isinstance(objective, Taught) or not texts:
         return setup
+    if launch().processes > 1:
+        raise InputError(
+            "a teacher's vectors are encoded by one process, which others would wait for; start one"
+        )
     vectors = _vectors(task, objective, texts, _place(folder))
     if begins:
         fit_projection(task.encoder, texts[:_FITTED_ON], vectors[:_FITTED_ON])

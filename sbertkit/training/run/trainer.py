@@ -3,11 +3,12 @@
 It overrides private methods of the Trainer: setup.py has an upper bound of the version for them.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -34,9 +35,11 @@ from sbertkit.training.run.checkpoint_state import (
     loading,
 )
 from sbertkit.training.run.checkpoints import CheckpointStore
+from sbertkit.training.run.collective import average_gradients
 from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.siamese import Siamese
+from sbertkit.training.set_order import SetOrder
 
 
 class _RowNumbers(Dataset[int]):
@@ -50,27 +53,6 @@ class _RowNumbers(Dataset[int]):
 
     def __getitem__(self, row: int) -> int:
         return row
-
-
-class _ProcessBatches:
-    """The batches of one of several processes: one of each round.
-
-    accelerate would deal them out too, but leaves out rounds whose last batch is not full.
-    """
-
-    def __init__(self, order: BatchOrder, process: int, processes: int) -> None:
-        self._order = order
-        self._process = process
-        self._processes = processes
-
-    def __len__(self) -> int:
-        return len(self._order) // self._processes
-
-    def set_epoch(self, epoch: int) -> None:
-        self._order.set_epoch(epoch)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return itertools.islice(self._order, self._process, None, self._processes)
 
 
 class _Unfreezing(TrainerCallback):  # type: ignore[misc]  # no types there
@@ -103,7 +85,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         model: Siamese,
         args: TrainingArguments,
         *,
-        order: BatchOrder,
+        order: BatchOrder | SetOrder,
         collator: Collator,
         store: CheckpointStore,
         monitor: Monitor,
@@ -118,6 +100,8 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         self._moving = moving
         self._write_model = write_model
         self._read_model = read_model
+        self._objective = model.objective
+        self._losses: dict[str, list[float]] = defaultdict(list)
         super().__init__(
             model=model,
             args=args,
@@ -139,12 +123,10 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         return self.optimizer
 
     def get_train_dataloader(self) -> Any:
-        """The batches of this process, on its device."""
+        """The batches, on the device of this process; all processes have the same ones."""
         loader: DataLoader[int] = DataLoader(
             self.train_dataset,
-            batch_sampler=_ProcessBatches(
-                self._order, self.args.process_index, self.args.world_size
-            ),
+            batch_sampler=self._order,
             collate_fn=self._collator,
             generator=torch.Generator(),  # or else each epoch draws from the global one
         )
@@ -152,6 +134,23 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         return prepare_data_loader(
             loader, device, num_processes=1, process_index=0, put_on_device=True
         )
+
+    def _wrap_model(self, model: nn.Module, *_: Any, **__: Any) -> nn.Module:
+        """The model as it is, in its precision.
+
+        Of several processes the gradients are averaged once per step, in `training_step`: DDP
+        cannot do so where parts are frozen at times, or computed again as in gradient caching.
+        """
+        prepared: nn.Module = self.accelerator.prepare_model(model, evaluation_mode=True)
+        prepared._is_accelerate_prepared = True  # type: ignore[assignment]
+        return prepared
+
+    def training_step(self, model: nn.Module, *arguments: Any, **more: Any) -> Tensor:
+        """Forward and backward pass of a batch."""
+        loss: Tensor = super().training_step(model, *arguments, **more)
+        if self.accelerator.sync_gradients:
+            average_gradients(model.parameters())
+        return loss
 
     def compute_loss(
         self,
@@ -168,8 +167,19 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         loss: Tensor = model(inputs)
         if not math.isfinite(loss.item()):
             raise TrainingStopped(self._not_finite("the loss"))
+        name = self._objective.set_of(inputs)
+        if name:
+            self._losses[name].append(loss.item())
         self._monitor.progress.examples += len(inputs["columns"])
         return (loss, {}) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], *arguments: Any) -> None:
+        """Logs values, beside a loss those of the sets, each the mean since the last one."""
+        if "loss" in logs:
+            means = {f"loss {name}": fmean(found) for name, found in sorted(self._losses.items())}
+            logs = {**logs, **means}
+            self._losses.clear()
+        super().log(logs, *arguments)
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
