@@ -131,9 +131,10 @@ def measure_models(
         MissingFile: Its path does not exist.
     """
     drawn = sample_texts(demo_corpus() if corpus is None else corpus, sample, seed=seed)
+    names = list(dict.fromkeys(models))
     costs, failed = [], {}
-    with track("measuring models", len(models), shown=progress) as advance:
-        for model in dict.fromkeys(models):
+    with track("measuring models", len(names), shown=progress) as advance:
+        for model in names:
             answer = _ask(ModelJob(model, drawn.texts, device, trust_remote_code))
             if answer.cost is not None:
                 costs.append(answer.cost)

@@ -111,6 +111,12 @@ def test_a_language_is_given_by_code_or_name(language: str) -> None:
     assert len(found) < len(KNOWN_MODELS)
 
 
+def test_other_codes_of_a_language_are_known() -> None:
+    assert known_models(language="nb") == known_models(language="norwegian")
+    assert known_models(language="fil") == known_models(language="tagalog")
+    assert known_models(language="nb")
+
+
 def test_a_language_of_few_models_is_found_by_its_code() -> None:
     # Bavarian is one of the Wikipedias of mBERT and has no name in the table.
     assert {one.family for one in known_models(language="bar")} == {"mBERT", "DistilBERT"}

@@ -15,6 +15,8 @@ from sbertkit.encoder.prompts import last_part
 from sbertkit.errors import InputError, InputTypeError
 
 _COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMB]?)")
+_ALIASES = {"nb": "no", "fil": "tl", "filipino": "tl"}
+"""Other codes and names of languages that the table has."""
 _POWERS = {"": 0, "K": 1, "M": 2, "B": 3}
 
 
@@ -85,6 +87,7 @@ def _language(given: str) -> str:
     by_name = {name: code for code, name in LANGUAGE_NAMES.items()}
     # What follows a hyphen is a script or a country, which no entry tells apart.
     code = by_name.get(word) or re.split("[-_]", word)[0]
+    code = _ALIASES.get(code, code)
     known = {one for model in KNOWN_MODELS for one in model.languages}
     if code in known:
         return code
