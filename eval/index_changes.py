@@ -131,21 +131,23 @@ def search(
             times = []
             for query in queries:
                 started = time.perf_counter()
-                index.search(query, 10)
+                index.search(query, 10, mode="dense")
                 times.append(time.perf_counter() - started)
             return statistics.median(times)
 
         return seconds
 
     def hits(index: SearchIndex) -> list[list[str]]:
-        return [[hit.id for hit in found] for found in index.search_batch(list(queries), 10)]
+        found = index.search_batch(list(queries), 10, mode="dense")
+        return [[hit.id for hit in of_query] for of_query in found]
 
     if kind == "flat" and hits(many) != hits(rebuilt):
         raise SystemExit("many segments and one give other hits")
     segments, deleted = many.info().segments, many.info().deleted
     by_many, by_rebuilt = alternate(rounds, latency(many), latency(rebuilt))
     exact = [
-        [hit.id for hit in found] for found in rebuilt.search_batch(list(queries), 10, exact=True)
+        [hit.id for hit in found]
+        for found in rebuilt.search_batch(list(queries), 10, mode="dense", exact=True)
     ]
     recall = {
         name: statistics.mean(

@@ -115,13 +115,13 @@ def measured(index: SearchIndex, groups: Sequence[tuple[str | None, Any]]) -> Fi
     shares: list[float] = []
     hits, seconds, plans = [], [], set()
     for condition, queries in groups:
-        found = index.search_batch(queries, 10, filter=condition)
-        exact = index.search_batch(queries, 10, filter=condition, exact=True)
+        found = index.search_batch(queries, 10, mode="dense", filter=condition)
+        exact = index.search_batch(queries, 10, mode="dense", filter=condition, exact=True)
         shares += recall_per_query(found, exact)
         hits += [len(one) for one in found]
         for query in queries[: max(2, TIMED // len(groups))]:
             started = time.perf_counter()
-            one = index.search(query, filter=condition, explain=True)
+            one = index.search(query, mode="dense", filter=condition, explain=True)
             seconds.append(time.perf_counter() - started)
         plans.add(str(one[0].plan).split(":", 1)[0].split(" ", 1)[0])
     return {

@@ -143,15 +143,15 @@ def latency(index: SearchIndex, queries: Vectors) -> float:
     seconds = []
     for query in queries[:QUERIES]:
         started = time.perf_counter()
-        index.search(query)
+        index.search(query, mode="dense")
         seconds.append(time.perf_counter() - started)
     return 1000 * statistics.median(seconds)
 
 
 def recall(index: SearchIndex, queries: Vectors | Sequence[Vectors]) -> float:
     """Mean recall@10 against exhaustive search."""
-    found = index.search_batch(queries, 10)
-    exact = index.search_batch(queries, 10, exact=True)
+    found = index.search_batch(queries, 10, mode="dense")
+    exact = index.search_batch(queries, 10, mode="dense", exact=True)
     return statistics.fmean(recall_per_query(found, exact))
 
 

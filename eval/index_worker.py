@@ -321,9 +321,9 @@ class Sbertkit(System):
                     search = search.with_settings(SearchSettings(*setting))
                 return search.search(queries, K).rows
         if len(queries) == 1:
-            found = [self.index.search(queries[0], K)]
+            found = [self.index.search(queries[0], K, mode="dense")]
         else:
-            found = self.index.search_batch(queries, K)
+            found = self.index.search_batch(queries, K, mode="dense")
         return np.array([[int(hit.id) for hit in hits] for hits in found])
 
     def bytes(self) -> int:

@@ -60,7 +60,7 @@ class Candidates:
             ).close()
         queries = self._queries
         with SearchIndex.open(self._index) as index:
-            found = index.search_batch(list(queries.values()), self._depth)
+            found = index.search_batch(list(queries.values()), self._depth, mode="dense")
         return {
             query: {hit.id: (hit.score, hit.passage.text) for hit in hits}
             for query, hits in zip(queries, found, strict=True)

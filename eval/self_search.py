@@ -33,7 +33,7 @@ def main() -> None:
         for kind in KINDS:
             path = Path(folder) / kind
             with SearchIndex.build(documents, encoder, path, kind=kind, progress=True) as index:
-                hits = index.search_batch([document.text for document in chosen], 1)
+                hits = index.search_batch([document.text for document in chosen], 1, mode="dense")
             first = sum(
                 found[0].id == document.id for found, document in zip(hits, chosen, strict=True)
             )

@@ -27,7 +27,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         SearchIndex.build(glosses, encoder, Path(folder) / "index", progress=True) as index,
     ):
-        hits = index.search(arguments.description, k=5)
+        hits = index.search(arguments.description, k=5, mode="dense")  # the words differ
     for hit in hits:
         print(f"{hit.score:.3f}  {', '.join(hit.metadata['lemmas'])}: {hit.text}")
 

@@ -1,6 +1,7 @@
 """The options of commands that search: by vectors, words or both, and how these become one."""
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from sbertkit.cli.options import Command, given_options
 from sbertkit.retrieval.modes import CONVEX, DENSE, FUSIONS, HYBRID, MODES
 
 if TYPE_CHECKING:
+    from sbertkit.retrieval import SearchIndex
     from sbertkit.retrieval.results import WeightInfo
 
 
@@ -37,13 +39,6 @@ def weight_text(weight: "WeightInfo") -> str:
     return f"{weight.value:g} of vectors and {1 - weight.value:g} of words, {source}"
 
 
-_mode_option = click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    default=DENSE,
-    show_default=True,
-    help="Compare vectors, find documents by their words, which loads no model, or do both.",
-)
 _method_option = click.option(
     "--fusion",
     "method",
@@ -60,24 +55,46 @@ _weight_option = click.option(
 )
 
 
-def mode_options(command: Command) -> Command:
+def mode_options(default: str | None) -> Callable[[Command], Command]:
     """Adds the mode of a search and its fusion; the command gets `mode` and `fusion`.
 
-    The latter holds the argument `fusion` of a search; nothing in another mode.
+    The latter holds the argument `fusion` of a search, if options say something of it.
+
+    Args:
+        default: The mode without ``--mode``; ``None`` for what `mode_taken` says.
     """
+    at_default = "  [default: hybrid where DIR has words, dense for passages]"
+    mode_option = click.option(
+        "--mode",
+        type=click.Choice(MODES),
+        default=default,
+        show_default=default is not None,
+        help="Compare vectors, find documents by their words, which loads no model, or do both."
+        f"{at_default if default is None else ''}",
+    )
 
-    @functools.wraps(command)
-    def with_mode(*, mode: str, method: str, weight: float | None, **others: Any) -> Any:
-        given = given_options(click.get_current_context())
-        if mode != HYBRID and {"method", "weight"} & given:
-            raise click.UsageError("--fusion and --weight are for --mode hybrid")
-        if method != CONVEX and weight is not None:
-            raise click.UsageError("--weight is for --fusion convex")
-        fusion = {}
-        if mode == HYBRID:
-            from sbertkit.retrieval.fusion import Fusion
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_mode(*, mode: str | None, method: str, weight: float | None, **others: Any) -> Any:
+            given = {"method", "weight"} & given_options(click.get_current_context())
+            if given and mode not in (None, HYBRID):
+                raise click.UsageError("--fusion and --weight are for --mode hybrid")
+            if method != CONVEX and weight is not None:
+                raise click.UsageError("--weight is for --fusion convex")
+            fusion = {}
+            if given:
+                from sbertkit.retrieval.fusion import Fusion
 
-            fusion = {"fusion": Fusion(method, weight)}
-        return command(mode=mode, fusion=fusion, **others)
+                fusion = {"fusion": Fusion(method, weight)}
+            return command(mode=mode, fusion=fusion, **others)
 
-    return _mode_option(_method_option(_weight_option(with_mode)))  # type: ignore[return-value]
+        return mode_option(_method_option(_weight_option(with_mode)))  # type: ignore[return-value]
+
+    return add
+
+
+def mode_taken(index: "SearchIndex", mode: str | None, hits: str) -> str:
+    """The mode of a search for texts, which may leave it open, as `SearchIndex.search` takes it."""
+    if mode is not None:
+        return mode
+    return DENSE if hits == "passages" else index.default_mode

@@ -33,6 +33,7 @@ from sbertkit.errors import DamagedIndex
 from sbertkit.formatting import counted, listed
 from sbertkit.index.kinds import AUTO_FLAT_LIMIT, NAMES
 from sbertkit.progress import say
+from sbertkit.retrieval.modes import HYBRID
 
 if TYPE_CHECKING:
     from sbertkit.data import ReadOptions
@@ -277,6 +278,11 @@ def info(directory: str, output_format: str) -> None:
         facts["lexical"] = "left out" if lexical is None else _words_text(lexical)
         if lexical is not None:
             facts["weight"] = weight_text(lexical.weight)
+            if described.default_mode != HYBRID:
+                facts["default_mode"] = (
+                    f"{described.default_mode}, since the words are by the rules of another "
+                    f"version: sbertkit compact {directory} --lexical makes them again"
+                )
         measured = described.measured
         facts["measured"] = (
             "not measured; searches compare all vectors"
@@ -295,6 +301,7 @@ def info(directory: str, output_format: str) -> None:
             "vectors": "vectors, of passages",
             "lexical": "words",
             "weight": "hybrid search",
+            "default_mode": "default mode",
         }
         print_facts((names.get(name, name), value) for name, value in facts.items())
         if measured is not None:

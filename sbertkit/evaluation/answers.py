@@ -130,9 +130,10 @@ def from_index(
     if mode == DENSE:
         queries, report = index.encoder.encode_with_report(texts, kind="query")
         counts = TextCounts.of(report)
+    fused = fusion if mode == HYBRID else None
     for start in range(0, len(names), _QUERIES_PER_CHUNK):
         chunk = slice(start, start + _QUERIES_PER_CHUNK)
-        hits = index.search_batch(queries[chunk], k, mode=mode, fusion=fusion)
+        hits = index.search_batch(queries[chunk], k, mode=mode, fusion=fused)
         for name, found in zip(names[chunk], hits, strict=True):
             run[name] = {hit.id: hit.score for hit in found}
             parts = (hit for hit in found[:shown] if hit.passage.text != hit.text)
@@ -141,7 +142,8 @@ def from_index(
     same_ids = texts_of_same_ids(index, collection)
     answers = answers_of(run, collection, missing, same_ids, counts)
     words = index.info().lexical
-    fused = fusion.of_index(words.weight.value) if mode == HYBRID and words is not None else None
+    if fused is not None and words is not None:
+        fused = fused.of_index(words.weight.value)
     return replace(answers, passages=passages, fusion=fused)
 
 

@@ -20,6 +20,7 @@ from sbertkit.evaluation.self_matches import other_texts
 from sbertkit.metrics import Interval, bootstrap_interval
 from sbertkit.progress import Advance, track
 from sbertkit.retrieval import Hit, SearchIndex
+from sbertkit.retrieval.modes import DENSE
 from sbertkit.schema import to_dict
 
 INDEX_MEASURES = ("nDCG@10",)
@@ -177,12 +178,12 @@ def _search(
 ) -> _Found:
     """The hits of each query without its own document, searched one after another."""
     for vector in queried.vectors[:_WARM_UP]:
-        index.search(vector, k + 1, exact=exact)
+        index.search(vector, k + 1, exact=exact, mode=DENSE)
     hits = []
     seconds = []
     for query, vector in zip(queried.ids, queried.vectors, strict=True):
         start = time.perf_counter()
-        found = index.search(vector, k + 1, exact=exact)
+        found = index.search(vector, k + 1, exact=exact, mode=DENSE)
         seconds.append(time.perf_counter() - start)
         own = query if query in queried.own else None
         hits.append([hit for hit in found if hit.id != own][:k])

@@ -61,7 +61,8 @@ class HybridSearch:
     ) -> list[list[Hit]]:
         """The hits of queries with the same conditions, whose documents are those of a view."""
         hits: list[list[Hit]] = [[] for _ in queries]
-        k, depth = min(wanted.k, len(view)), max(_MIN_DEPTH, 2 * wanted.k)
+        k = min(wanted.k, len(view))
+        depth = max(_MIN_DEPTH, 2 * k)
         left = list(range(len(queries))) if k else []
         while left:
             deep = wanted._replace(k=depth)

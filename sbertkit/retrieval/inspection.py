@@ -70,6 +70,7 @@ def describe(manifest: Manifest) -> IndexInfo:
         overlap=manifest.long.overlap,
         vectors=manifest.vectors,
         lexical=_lexical(manifest),
+        default_mode=manifest.default_mode,
     )
 
 

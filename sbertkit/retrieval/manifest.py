@@ -32,6 +32,7 @@ from sbertkit.retrieval.manifest_entries import (
     SegmentEntry,
     TrainedEntry,
 )
+from sbertkit.retrieval.modes import DENSE, HYBRID
 from sbertkit.retrieval.results import Problem
 from sbertkit.schema import Positive, parse_json
 from sbertkit.sealed import SealedFile, read_sealed, seal
@@ -128,6 +129,11 @@ class Manifest:
     def vectors(self) -> int:
         """Number of vectors in all segments, including those of deleted documents."""
         return sum(segment.rows for segment in self.segments)
+
+    @property
+    def default_mode(self) -> str:
+        """The mode of a search for texts that names none."""
+        return HYBRID if self.lexical is not None and self.lexical.is_current else DENSE
 
     def files(self) -> Iterator[SealedFile]:
         """All files of the index, without the manifest itself."""

@@ -268,6 +268,7 @@ class IndexInfo:
         vectors: Number of vectors, a document having one for each passage; those of deleted
             documents are counted.
         lexical: How documents are searched by their words; ``None`` if they cannot be.
+        default_mode: See `SearchIndex.default_mode`.
     """
 
     documents: int
@@ -288,6 +289,7 @@ class IndexInfo:
     overlap: int
     vectors: int
     lexical: LexicalInfo | None
+    default_mode: str
 
     def to_dict(self) -> dict[str, Any]:
         """The description as JSON can hold it."""

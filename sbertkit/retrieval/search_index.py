@@ -27,7 +27,7 @@ from sbertkit.retrieval.inspection import describe, index_fields, index_info, ve
 from sbertkit.retrieval.lexical_hits import LexicalLeg
 from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.matched import matcher_of, note_matched
-from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, LEXICAL, checked_mode
+from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, HYBRID, LEXICAL, checked_mode
 from sbertkit.retrieval.opening import (
     check_encoder,
     load_encoder,
@@ -37,6 +37,8 @@ from sbertkit.retrieval.opening import (
 from sbertkit.retrieval.query_encoder import (
     Query,
     QueryEncoder,
+    are_texts,
+    listed,
     query_texts,
     query_vectors,
 )
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from sbertkit.retrieval.upgrade import upgrade_index
 
 _DOCUMENTS_PER_CHUNK = 100
-_FUSION = Fusion()
 
 
 class SearchIndex:
@@ -107,6 +108,14 @@ class SearchIndex:
     def encoder(self) -> "Encoder":
         """The encoder for queries; loaded now if the index was opened for words alone."""
         return self._dense().encoder
+
+    @property
+    def default_mode(self) -> str:
+        """The mode of a search for documents by texts that names none.
+
+        It is ``hybrid`` where the index has words that can be searched, else ``dense``.
+        """
+        return self._current.manifest.default_mode
 
     @classmethod
     def build(
@@ -199,7 +208,7 @@ class SearchIndex:
         model: str | None = None,
         device: str = "auto",
         trust_remote_code: bool = False,
-        mode: str = DENSE,
+        mode: str | None = None,
     ) -> "SearchIndex":
         """The index of a folder, its files checked against their SHA-256 before any is parsed.
 
@@ -223,7 +232,8 @@ class SearchIndex:
             StorageError: A file cannot be read.
         """
         root = Path(path_text(path)).absolute()
-        checked_mode(mode)
+        if mode is not None:
+            checked_mode(mode)
         if encoder is not None:
             given = _checked(encoder)
             view, encoder = open_with_encoder(root, lambda _: given)
@@ -241,13 +251,13 @@ class SearchIndex:
         query: Query,
         k: int = 10,
         *,
-        mode: str = DENSE,
+        mode: str | None = None,
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
         rerank: "Rerank | None" = None,
         rerank_depth: int = RERANK_DEPTH,
-        fusion: Fusion = _FUSION,
+        fusion: Fusion | None = None,
         explain: bool = False,
     ) -> list[Hit]:
         """The `k` best documents for a query, best first; fewer where the index has fewer.
@@ -259,7 +269,8 @@ class SearchIndex:
             k: How many, from 1.
             mode: ``dense`` compares vectors; ``lexical`` finds documents by their words, also
                 fewer than `k`: ``"..."`` is a phrase that they must have, and ``-`` before a word
-                or a phrase leaves out those that have it; ``hybrid`` does both.
+                or a phrase leaves out those that have it; ``hybrid`` does both. ``None`` takes
+                ``dense`` for a vector and for passages, else `default_mode`.
             exact: Compare with every vector, whatever the kind of index.
             hits: ``passages`` for the best passages, several of which may be of one document.
             filter: What the metadata of a hit say, such as ``lang = "en" and year >= 2020``; see
@@ -268,14 +279,16 @@ class SearchIndex:
                 and gives hits their scores. Of a long document that was divided it reads the best
                 passage, else the text, as far as its limit goes.
             rerank_depth: How many candidates it orders; `k` where that is more.
-            fusion: How the scores of vectors and words become one, of mode ``hybrid``.
+            fusion: How the scores of vectors and words become one, of mode ``hybrid``; ``None``:
+                by `Fusion`'s defaults.
             explain: Say in `Hit.plan` of each hit how it was searched for, in `Hit.stages` its
                 score and rank before the re-ranker and after, and in `Hit.matched` which words of
                 the query it has.
 
         Raises:
             InputError: A blank query, `k` below 1, a vector of the wrong size or without direction;
-                of modes ``lexical`` and ``hybrid``, an index without words.
+                of modes ``lexical`` and ``hybrid``, an index without words; of these, a query that
+                only leaves out words; a fusion for another mode.
             BadFilter: The filter cannot be read, or names a field that no document has.
             InputTypeError: `k` is no whole number, or the query neither text nor vector.
         """
@@ -302,34 +315,42 @@ class SearchIndex:
         queries: Sequence[Query] | Vectors,
         k: int = 10,
         *,
-        mode: str = DENSE,
+        mode: str | None = None,
         exact: bool = False,
         hits: str = "documents",
         filter: str | None = None,  # noqa: A002  # what the field calls it
         rerank: "Rerank | None" = None,
         rerank_depth: int = RERANK_DEPTH,
-        fusion: Fusion = _FUSION,
+        fusion: Fusion | None = None,
         explain: bool = False,
     ) -> list[list[Hit]]:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
         passages = hits == "passages"
-        wanted = Wanted(whole_number("k", k), exact, passages, explain, checked_mode(mode))
-        if passages and mode != DENSE:
+        k = whole_number("k", k)
+        if mode is not None and checked_mode(mode) != DENSE and passages:
             raise InputError(
                 f"mode {mode} searches for words in whole documents: leave hits (--hits) passages "
                 "out"
             )
-        if wanted.mode != LEXICAL:
+        queries = listed(queries)
+        if mode is None and (passages or not are_texts(queries)):
+            mode = DENSE
+        if mode != LEXICAL:
             self._dense()
         reranking = None
         if rerank is not None:
             reranking = Reranking(self._reranker.of(rerank), rerank_depth)
-        if isinstance(queries, Iterator):
-            queries = list(queries)
         with self._current.used() as view:
-            search = partial(self._found, view.matching(filter), fusion)
+            taken = view.manifest.default_mode if mode is None else mode
+            if fusion is not None and taken != HYBRID:
+                raise InputError(
+                    f"fusion (--fusion, --weight) is of mode hybrid, and this search is {taken}; "
+                    "leave it out"
+                )
+            wanted = Wanted(k, exact, passages, explain, taken)
+            search = partial(self._found, view.matching(filter), fusion or Fusion())
             if reranking is not None:
                 found = reranking.search(search, queries, wanted)
             else:

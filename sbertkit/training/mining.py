@@ -27,7 +27,9 @@ class SearchLike(Protocol):
         """What encodes its queries and documents."""
         ...
 
-    def search_batch(self, queries: Sequence[str], k: int = 10) -> Sequence[Sequence[Any]]:
+    def search_batch(
+        self, queries: Sequence[str], k: int = 10, *, mode: str | None = None
+    ) -> Sequence[Sequence[Any]]:
         """The hits of each query, with `text` and `passage`."""
         ...
 
@@ -52,7 +54,7 @@ class Mining:
 def mine_negatives(
     pairs: Sequence[RankingPair], index: SearchLike, mining: Mining, seed: int
 ) -> list[RankingPair]:
-    """The pairs, and negatives of each query, drawn from what an index finds for it.
+    """The pairs, and negatives of each query, drawn from what an index finds for it by vectors.
 
     A hit counts by the passage that was found. Those whose document or passage is one of the
     query's own, relevant or not, are left out, whatever its case and blanks; others may be
@@ -83,7 +85,7 @@ def mine_negatives(
         chunk = queries[start : start + _QUERIES_PER_CHUNK]
         depth = mining.mine_depth + max(len(known[query]) for query in chunk)
         bounds = _bounds([known[query] for query in chunk], index, mining)
-        found = index.search_batch(chunk, depth)
+        found = index.search_batch(chunk, depth, mode="dense")
         for query, hits, bound in zip(chunk, found, bounds, strict=True):
             own = {folded(text) for pair in known[query] for text in pair[:2]}
             texts = dict.fromkeys(

@@ -77,7 +77,8 @@ def test_a_dash_reads_one_query_a_line_beside_others(run: Run, index: Path) -> N
 
 
 def test_trec_lines_have_six_columns(run: Run, index: Path) -> None:
-    ran = run("search", index, "the boat leaves at noon", "-k", 1, "--format", "trec")
+    query = "the boat leaves at noon"
+    ran = run("search", index, query, "-k", 1, "--mode", "dense", "--format", "trec")
     query, q0, document, rank, score, _name = ran.out.split()
     assert (query, q0, document, rank) == ("1", "Q0", "007", "1")
     assert float(score) == pytest.approx(1.0, abs=1e-4)
@@ -120,7 +121,7 @@ def test_info_as_json_has_the_documented_fields(run: Run, index: Path, model: st
         "documents", "dim", "kind", "model", "fingerprint", "generation", "bytes", "recall",
         "memory", "measured", "fields",
         "segments", "deleted", "encoder_bytes", "precision", "long", "overlap", "vectors",
-        "lexical",
+        "lexical", "default_mode",
     }  # fmt: skip
     assert (facts["documents"], facts["kind"], facts["model"]) == (3, "flat", model)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Ran, Run
 
-from sbertkit import Encoder, SearchIndex
+from sbertkit import Encoder, Fusion, SearchIndex
 from sbertkit.cli.search.hits import Shown
 from sbertkit.cli.search.prompt import Prompt
 
@@ -39,7 +39,7 @@ def test_words_are_searched_from_the_shell(run: Run, index: Path) -> None:
     assert ids(run(*found, "?!")) == []
     ran = run("search", index, "--mode", "lexical", "--explain", "drove")
     assert "bus" in ran.out
-    assert ran.err == "BM25 (k1 1.2, b 0.75) of 1 word among 3 documents\n"
+    assert ran.err == "lexical: BM25 (k1 1.2, b 0.75) of 1 word among 3 documents\n"
 
 
 @pytest.mark.parametrize(
@@ -184,3 +184,60 @@ def test_the_weight_of_vectors_is_measured_given_and_shown(
     assert "--recall, --weight or both" in run("tune", place).err
     assert run("tune", place, "--weight", "much").status == 2
     assert run(*build, "--weight", 0.9).out.endswith("words, given\n")
+
+
+def test_a_search_that_names_no_mode_takes_vectors_and_words(
+    run: Run, index: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    found = ("search", index, "red car", "--format", "jsonl")
+    plain, both, dense = (
+        [json.loads(line)["score"] for line in run(*found, *mode).out.splitlines()]
+        for mode in ((), ("--mode", "hybrid"), ("--mode", "dense"))
+    )
+    assert plain == pytest.approx(both, abs=1e-5)  # another runtime may have encoded the query
+    assert plain != pytest.approx(dense, abs=1e-2)
+    weighted = run(*found, "--weight", 0.9, "--explain")
+    assert weighted.status == 0
+    assert weighted.err.startswith("hybrid: convex combination, 0.9 of vectors")
+    assert run(*found, "--fusion", "rrf", "--explain").err.startswith("hybrid: reciprocal ranks")
+    assert run(*found, "--hits", "passages", "--explain").err.startswith("dense: compared with")
+    ran = run(*found, "--hits", "passages", "--weight", 0.9)
+    assert (ran.status, ran.out) == (1, "")
+    assert "--fusion" in ran.err
+    assert "this search is dense" in ran.err
+    assert run(*found, "--mode", "dense", "--weight", 0.9).status == 2
+    assert json.loads(run("info", index, "--format", "json").out)["default_mode"] == "hybrid"
+    corpus, bare = tmp_path / "corpus.txt", tmp_path / "bare"
+    corpus.write_text("a red car\na blue boat\n")
+    build = ("index", corpus, "-o", bare, "--model", tiny_bert, "--without-encoder", "--no-lexical")
+    assert run(*build).status == 0
+    assert run("search", bare, "red car", "--explain").err.endswith(
+        "dense: compared with all 2 vectors\n"
+    )
+    assert "this search is dense" in run("search", bare, "red car", "--weight", 0.9).err
+    assert "default mode" in run("info", bare).out
+
+
+def test_info_says_why_an_index_with_words_is_searched_by_vectors(
+    run: Run, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sbertkit.retrieval.manifest_entries.RULES_VERSION", 10**6)
+    out = " ".join(run("info", index).out.split())
+    assert "dense, since the words are by the rules of another version" in out
+    assert "--lexical makes them again" in out
+
+
+def test_the_prompt_says_which_mode_it_takes_and_keeps_a_weight_for_it(
+    index: Path, tiny_encoder: Encoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SearchIndex.open(index, tiny_encoder) as opened:
+        prompt = Prompt(opened, 10, {"mode": None, "fusion": Fusion(weight=0.0)}, Shown())
+        prompt._answer(":help")
+        assert "now hybrid" in capsys.readouterr().out
+        prompt._answer("car")
+        first = capsys.readouterr().out
+        assert "1.0000" in first
+        for mode in ("dense", "lexical", "hybrid"):
+            prompt._answer(f":mode {mode}")
+            prompt._answer("car")
+        assert capsys.readouterr().out.endswith(first)

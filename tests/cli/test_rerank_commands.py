@@ -54,7 +54,7 @@ def test_an_explained_search_shows_score_and_rank_of_each_stage(
     table = run("search", index, QUERY, *options, "--width", 100).out
     assert "dense" in table
     assert f"({stages[0]['dense']['rank']})" in table
-    plain = run("search", index, QUERY, "--explain", "--width", 100).out
+    plain = run("search", index, QUERY, "--mode", "dense", "--explain", "--width", 100).out
     assert "dense" not in plain
 
 

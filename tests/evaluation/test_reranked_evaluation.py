@@ -85,7 +85,9 @@ def test_of_a_divided_document_the_passage_that_was_found_is_read(
         after = evaluate_retrieval(index, folder, rerank=reranker, rerank_depth=30)
         for query, found in plain.run.items():
             first = sorted(found, key=lambda one: (found[one], one), reverse=True)[:30]
-            hits = {hit.id: hit.passage.text for hit in index.search(QUERIES[query], 60)}
+            hits = {
+                hit.id: hit.passage.text for hit in index.search(QUERIES[query], 60, mode="dense")
+            }
             scores = reranker.score([(QUERIES[query], hits[one]) for one in first], activated=False)
             np.testing.assert_allclose([after.run[query][one] for one in first], scores, atol=1e-5)
 

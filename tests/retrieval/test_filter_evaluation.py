@@ -165,9 +165,9 @@ def test_every_way_to_use_a_filter_gives_the_same_documents(
     expected = {one for one, fields in known.items() if matches(tree, one, fields)}
     assert {document.id for document in opened.documents(filter=text)} == expected
     assert opened.count(text) == len(expected)
-    every = opened.search("document 7", k=1_000)
+    every = opened.search("document 7", k=1_000, mode="dense")
     assert [hit for hit in every if hit.id in expected] == opened.search(
-        "document 7", k=1_000, filter=text
+        "document 7", k=1_000, mode="dense", filter=text
     )
     few = opened.search_batch(["document 7", "document 8"], k=3, filter=text)
     assert [len(hits) for hits in few] == 2 * [min(3, len(expected))]

@@ -79,11 +79,15 @@ def test_hits_match_the_filter_wherever_k_of_them_exist(index: SearchIndex) -> N
     }.items():
         assert numbers(index, condition) == list(rows)
         assert index.count(condition) == len(rows)
-        every = index.search("document 7", k=100)
+        every = index.search("document 7", k=100, mode="dense")
         expected = [hit for hit in every if int(hit.id[1:]) in rows]
         for k in (1, 10, 100):
-            assert index.search("document 7", k=k, filter=condition) == expected[:k]
-            assert index.search("document 7", k=k, filter=condition, exact=True) == expected[:k]
+            for exact in (False, True):
+                found = index.search("document 7", k=k, mode="dense", filter=condition, exact=exact)
+                assert found == expected[:k]
+            both = index.search("document 7", k=k, filter=condition)
+            assert {hit.id for hit in both} <= {hit.id for hit in expected}
+            assert len(both) == min(k, len(expected))
     assert index.count() == len(index) == 60
     assert index.search_batch([], filter='lang = "en"') == []
 
@@ -98,8 +102,10 @@ def test_passages_of_long_documents_match_with_their_document(
     ]
     with SearchIndex.build(documents, tiny_encoder, tmp_path / "index", kind="flat") as index:
         assert index.info().vectors > 40
-        every = index.search(documents[3].text, k=10**6, hits=hits)
-        found = index.search(documents[3].text, k=10**6, hits=hits, filter="even = true")
+        every = index.search(documents[3].text, k=10**6, mode="dense", hits=hits)
+        found = index.search(
+            documents[3].text, k=10**6, mode="dense", hits=hits, filter="even = true"
+        )
         assert found == [hit for hit in every if hit.metadata["even"]]
         assert len({hit.id for hit in found}) == 20
 

@@ -56,8 +56,8 @@ def test_the_nearest_of_those_that_match_are_found(index: SearchIndex, condition
     matching = {document.id for document in index.documents(filter=condition)}
     assert index.count(condition) == len(matching)
     queries = ["kata lope mivi", "nudu reta kape", "kata kata kata", "lodu", "vi re ta"]
-    found = index.search_batch(queries, 10, filter=condition)
-    exact = index.search_batch(queries, 10, filter=condition, exact=True)
+    found = index.search_batch(queries, 10, mode="dense", filter=condition)
+    exact = index.search_batch(queries, 10, mode="dense", filter=condition, exact=True)
     shares = []
     for hits, best in zip(found, exact, strict=True):
         assert len(hits) == len(best) == min(10, len(matching))
@@ -73,5 +73,5 @@ def test_no_match_is_an_empty_list(index: SearchIndex) -> None:
 
 
 def test_the_plan_says_how_many_are_compared(index: SearchIndex) -> None:
-    (hit, *_) = index.search("kata", filter="n < 4", explain=True)
+    (hit, *_) = index.search("kata", mode="dense", filter="n < 4", explain=True)
     assert str(hit.plan).startswith(f"compared with all {index.count('n < 4')} vectors of ")

@@ -238,15 +238,18 @@ def test_many_segments_give_what_a_fresh_index_gives(
         assert index.info().segments == 16
         left = [pair for pair in pairs if pair[0] not in set(gone)]
         with SearchIndex.build(left, tiny_encoder, tmp_path / "y", kind=kind) as fresh:
-            expected = fresh.search_batch(queries, 25, exact=True)
-            found = index.search_batch(queries, 25)  # of few rows all are looked at
+            expected = fresh.search_batch(queries, 25, mode="dense", exact=True)
+            found = index.search_batch(queries, 25, mode="dense")  # of few rows all are looked at
             assert_alike(found, expected)
-            assert index.search_batch(queries, 25, exact=True) == found
+            assert index.search_batch(queries, 25, mode="dense", exact=True) == found
+            both = fresh.search_batch(queries, 25)
+            assert_alike(index.search_batch(queries, 25, exact=True), both)
             index.compact()
             assert index.info().segments == 1
-            assert_alike(index.search_batch(queries, 25, exact=True), expected)
+            assert_alike(index.search_batch(queries, 25, mode="dense", exact=True), expected)
+            assert_alike(index.search_batch(queries, 25, exact=True), both)
             if kind == "flat":
-                assert_alike(index.search_batch(queries, 25), expected)
+                assert_alike(index.search_batch(queries, 25, mode="dense"), expected)
             (ours,), (theirs,) = (
                 list((tmp_path / name).glob("segments/*/vectors.npy")) for name in ("x", "y")
             )

@@ -60,7 +60,7 @@ def expected_hits(encoder: Encoder, query: str) -> list[tuple[float, str, str]]:
 def test_a_document_counts_by_its_best_passage(index: SearchIndex, tiny_encoder: Encoder) -> None:
     for query in WORDS[:2]:
         for k in (1, 7, 45, 1_000):
-            hits = index.search(query, k)
+            hits = index.search(query, k, mode="dense")
             expected = expected_hits(tiny_encoder, query)[:k]
             assert [hit.score for hit in hits] == pytest.approx(
                 [score for score, _, _ in expected], abs=1e-5
@@ -269,13 +269,15 @@ def test_a_dump_brings_back_documents_and_passages(
         index.delete([PAIRS[0][0], PAIRS[4][0]])
         left = [(one.id, one.text) for one in index.documents()]
         expected = passages_in(index)
-        scores = [hit.score for hit in index.search(WORDS[0], 100)]
+        scores = [hit.score for hit in index.search(WORDS[0], 100, mode="dense")]
     (dump,) = SearchIndex.dump_at(tmp_path / "x", tmp_path / "d.parquet")
     with SearchIndex.build(dump, tiny_encoder, tmp_path / "y") as again:
         assert "are used" in caplog.text
         assert [(one.id, one.text) for one in again.documents()] == left
         assert passages_in(again) == expected
-        assert [hit.score for hit in again.search(WORDS[0], 100)] == pytest.approx(scores)
+        assert [hit.score for hit in again.search(WORDS[0], 100, mode="dense")] == pytest.approx(
+            scores
+        )
         assert not again.update(dump)
         again.delete([PAIRS[3][0], PAIRS[6][0]])
         changes = again.update(dump)
@@ -436,7 +438,9 @@ def test_a_damaged_older_index_is_repaired(tiny_encoder: Encoder, tmp_path: Path
     assert [Path(one.file).name for one in SearchIndex.repair_at(path).repaired] == ["vectors.npy"]
     with SearchIndex.open(path, tiny_encoder) as index:
         assert (index.info().long, index.verify()) == ("truncate", ())
-        assert [hit.id for hit in index.search(WORDS[0], 100)] == [hit.id for hit in expected]
+        assert [hit.id for hit in index.search(WORDS[0], 100, mode="dense")] == [
+            hit.id for hit in expected
+        ]
 
 
 def test_another_encoder_upgrades_nothing(

@@ -86,11 +86,11 @@ def test_equal_scores_keep_the_order_of_the_stage_before(
 def test_explained_hits_have_score_and_rank_of_each_stage(
     index: SearchIndex, reranker: Reranker
 ) -> None:
-    first = index.search(QUERY, 20, explain=True)
+    first = index.search(QUERY, 20, mode="dense", explain=True)
     assert [hit.stages["dense"] for hit in first] == [
         (hit.score, rank) for rank, hit in enumerate(first, 1)
     ]
-    found = index.search(QUERY, 5, rerank=reranker, rerank_depth=20, explain=True)
+    found = index.search(QUERY, 5, mode="dense", rerank=reranker, rerank_depth=20, explain=True)
     dense = {hit.id: hit.stages["dense"] for hit in first}
     for rank, hit in enumerate(found, 1):
         assert hit.stages == {"dense": dense[hit.id], "rerank": (hit.score, rank)}
@@ -98,6 +98,8 @@ def test_explained_hits_have_score_and_rank_of_each_stage(
         assert hit.matched == index.matcher(QUERY).words(hit.text)
         assert pickle.loads(pickle.dumps(hit)).stages == hit.stages  # our own
     assert all(hit.stages == {} for hit in index.search(QUERY, 5, rerank=reranker))
+    both = index.search(QUERY, 5, rerank=reranker, rerank_depth=20, explain=True)
+    assert [list(hit.stages) for hit in both] == 5 * [["dense", "lexical", "hybrid", "rerank"]]
 
 
 def test_the_best_passage_of_a_long_document_is_what_is_read(

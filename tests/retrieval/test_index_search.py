@@ -40,7 +40,7 @@ def test_the_text_of_each_of_200_random_documents_finds_it_first(
     indexes: dict[str, SearchIndex], kind: str
 ) -> None:
     for identifier, text in random.Random(7).sample(CORPUS, 200):
-        first = indexes[kind].search(text, k=3)[0]
+        first = indexes[kind].search(text, k=3, mode="dense")[0]
         assert (first.id, first.text) == (identifier, text)
         assert first.score >= 0.9999
 
@@ -59,7 +59,7 @@ def test_scores_are_exact_cosines_best_first(
     vector = tiny_encoder.encode(query).astype(np.float64)
     exact = unit_rows @ (vector / np.linalg.norm(vector))
     for k in (1, 10, 500, 1_000):
-        hits = indexes[kind].search(query, k=k)
+        hits = indexes[kind].search(query, k=k, mode="dense")
         assert len(hits) == k
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True)
@@ -70,10 +70,10 @@ def test_scores_are_exact_cosines_best_first(
 
 
 def test_a_document_has_the_same_score_in_every_kind(indexes: dict[str, SearchIndex]) -> None:
-    whole = {hit.id: hit.score for hit in indexes["flat"].search("a query", k=1_000)}
+    whole = {hit.id: hit.score for hit in indexes["flat"].search("a query", k=1_000, mode="dense")}
     for index in indexes.values():
         for k in (1, 10, 100, 1_000):
-            for hit in index.search("a query", k=k):
+            for hit in index.search("a query", k=k, mode="dense"):
                 assert hit.score == whole[hit.id]
 
 
@@ -148,7 +148,7 @@ def test_a_vector_finds_what_its_text_finds(
 ) -> None:
     text = CORPUS[77][1]
     vector = tiny_encoder.encode(text)
-    expected = indexes[kind].search(text, k=5)
+    expected = indexes[kind].search(text, k=5, mode="dense")
     for form in (
         vector,
         vector.tolist(),
@@ -221,10 +221,11 @@ def test_equal_texts_are_all_found_in_the_order_of_the_corpus(
         corpus[row] = (corpus[row][0], "the same text")
     with SearchIndex.build(corpus, tiny_encoder, tmp_path / "x", kind=kind) as index:
         for k in (1, 10, len(same)):
-            hits = index.search("the same text", k=k)
+            hits = index.search("the same text", k=k, mode="dense")
             assert [hit.id for hit in hits] == [f"d{row}" for row in same][:k]
             assert all(hit.score == hits[0].score >= 0.9999 for hit in hits)
-        assert index.search("the same text", k=len(same) + 1)[-1].score < 0.9999
+        other = index.search("the same text", k=len(same) + 1, mode="dense")[-1]
+        assert other.score < 0.9999
 
 
 @pytest.mark.parametrize("kind", KINDS)

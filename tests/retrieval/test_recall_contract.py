@@ -276,8 +276,8 @@ def test_a_search_explains_its_plan(
     monkeypatch.setattr("sbertkit.index.vector_search._EXHAUSTIVE_SHARE", 1)
     with SearchIndex.build(documents, tiny_encoder, tmp_path / "i", kind="hnsw") as index:
         plans = {
-            index.search("kata lope", explain=True)[0].plan,
-            index.search("kata lope", explain=True, exact=True)[0].plan,
+            index.search("kata lope", mode="dense", explain=True)[0].plan,
+            index.search("kata lope", mode="dense", explain=True, exact=True)[0].plan,
         }
         assert any(str(plan).startswith("hnsw: ") for plan in plans)
         assert "compared with all 2,000 vectors" in plans

@@ -175,7 +175,7 @@ def test_mined_negatives_are_found_by_the_index_and_never_known(index: SearchInd
     assert len(mined) == 3 * len(positives)
     for pair in mined:
         assert (pair.label, pair.group) == (0.0, 1)
-        texts = [hit.text for hit in index.search(pair.query, 7)]
+        texts = [hit.text for hit in index.search(pair.query, 7, mode="dense")]
         assert pair.document in texts
         assert (pair.query, pair.document) not in {one[:2] for one in positives}
     assert mine_negatives(positives, index, mining, 1) == found

@@ -30,7 +30,7 @@ from sbertkit.cli.options import (
 from sbertkit.cli.output import print_facts, print_table
 from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.encoder.long_options import LongOptions
-from sbertkit.retrieval.modes import LEXICAL
+from sbertkit.retrieval.modes import DENSE, LEXICAL
 
 if TYPE_CHECKING:
     from sbertkit.data.retrieval import Collection
@@ -76,7 +76,7 @@ class _Evaluated(NamedTuple):
     "truncate",
     "What an encoder does with documents longer than its limit; with passages the best one counts.",
 )
-@mode_options
+@mode_options(DENSE)
 @rerank_options
 @click.option("--write-run", metavar="OUT", help="Write the hits as a TREC run; - prints it.")
 @click.option(

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
-from sbertkit.cli.fusion import mode_options
+from sbertkit.cli.fusion import mode_options, mode_taken
 from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
 from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.cli.search.hits import PRINTERS, Shown
@@ -26,7 +26,7 @@ from sbertkit.retrieval.modes import HIT_CHOICES
 @click.option(
     "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per query."
 )
-@mode_options
+@mode_options(None)
 @click.option(
     "--hits",
     type=click.Choice(HIT_CHOICES),
@@ -72,7 +72,7 @@ def search(
     texts: tuple[str, ...],
     queries: str | None,
     k: int,
-    mode: str,
+    mode: str | None,
     hits: str,
     condition: str | None,
     model: str | None,
@@ -96,7 +96,7 @@ def search(
       sbertkit search indexes/corpus "a person having a meal"
       sbertkit search indexes/articles "a meal" --filter 'lang = "en" and year >= 2020'
       sbertkit search indexes/corpus '"red car" -toy' --mode lexical
-      sbertkit search indexes/corpus "a red car" --mode hybrid --weight 0.7
+      sbertkit search indexes/corpus "a red car" --weight 0.7
       sbertkit search indexes/corpus "a meal" --rerank cross-encoder/ms-marco-MiniLM-L6-v2
       sbertkit search indexes/corpus - -k 3 --format jsonl < queries.txt
       sbertkit search indexes/corpus --queries scifact --format trec > run.trec
@@ -135,5 +135,6 @@ def search(
         texts_asked = [query.text for query in asked]
         found = opened.search_batch(texts_asked, k, filter=condition, explain=explain, **settings)
         if explain:
-            say(next((hit.plan or "" for hits in found for hit in hits), "nothing was found"))
+            plan = next((hit.plan or "" for hits in found for hit in hits), "nothing was found")
+            say(f"{mode_taken(opened, mode, hits)}: {plan}")
         PRINTERS[output_format](asked, found, shown._replace(matcher=opened.matcher))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from sbertkit.cli.fusion import mode_taken
 from sbertkit.cli.output import print_facts, print_line, print_text, say_error
 from sbertkit.cli.search.hits import Shown, print_tables
 from sbertkit.cli.search.queries import Query
@@ -14,7 +15,7 @@ from sbertkit.cli.signals import seen_while_blocked
 from sbertkit.errors import SbertkitError
 from sbertkit.formatting import counted
 from sbertkit.progress import say
-from sbertkit.retrieval.modes import DENSE, MODES
+from sbertkit.retrieval.modes import HIT_CHOICES, HYBRID, MODES
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ class Prompt:
             say("there is no query yet")
             return
         k = self._seen + self._k
-        found = self._index.search(self._last.text, k, filter=self._condition, **self._settings)
+        settings = self._settings
+        if self._mode != HYBRID:
+            settings = {name: value for name, value in settings.items() if name != "fusion"}
+        found = self._index.search(self._last.text, k, filter=self._condition, **settings)
         hits = found[self._seen :]
         if not hits:
             say("no more hits")
@@ -124,7 +128,8 @@ class Prompt:
     @property
     def _mode(self) -> str:
         """What is compared."""
-        return str(self._settings.get("mode", DENSE))
+        mode, hits = self._settings.get("mode"), self._settings.get("hits", HIT_CHOICES[0])
+        return mode_taken(self._index, mode, hits)
 
     def _documents(self) -> str:
         """How many documents are searched."""
