@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def fill_cache(encoder: Encoder) -> None:
         encoder.export_folder()
     except (InputError, MissingDependency, StorageError) as error:
         logger.info("the encoder was not exported: %s", error)
+
+
+def import_runtime(manifest: Manifest) -> None:
+    """Imports what `load_bundled` needs for an index, if it has an encoder."""
+    if manifest.exported is not None and find_spec("onnxruntime") is not None:
+        from sbertkit.encoder.backends.libraries import import_library
+        from sbertkit.encoder.exports import exported  # noqa: F401
+
+        with suppress(MissingDependency):  # which is said when it is loaded
+            import_library("onnx")
 
 
 def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:

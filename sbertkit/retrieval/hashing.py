@@ -1,20 +1,30 @@
-"""Hashing large files while others are opened."""
+"""Hashing files while others are hashed and opened."""
 
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from sbertkit.data.streams import reading
 from sbertkit.files import inside, open_regular
 from sbertkit.retrieval.results import Problem
 from sbertkit.sealed import SealedFile
 
+_THREADS = 2
+"""One hashes as much as a core can, and a first search has work of its own meanwhile."""
+
+
+class _Pending(NamedTuple):
+    """A file that is being hashed, and what will be wrong with it."""
+
+    file: BufferedReader
+    fault: Future[str | None]
+
 
 class Hashing:
-    """Hashes files in a thread of its own, until the end of the block.
+    """Hashes files in threads of its own, in the order they come, until the end of the block.
 
     Args:
         root: The folder that they are in.
@@ -22,8 +32,8 @@ class Hashing:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._pool = ThreadPoolExecutor(1)
-        self._pending: dict[SealedFile, Future[str | None]] = {}
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._pending: dict[SealedFile, _Pending] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -35,6 +45,8 @@ class Hashing:
         traceback: TracebackType | None,
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
+        for pending in self._pending.values():
+            pending.file.close()
 
     def start(self, entry: SealedFile) -> None:
         """Opens a file, so that a writer may remove it, and begins to hash it.
@@ -47,7 +59,7 @@ class Hashing:
             return
         with reading(str(self._root / entry.path)):
             file = open_regular(inside(self._root, entry.path))
-        self._pending[entry] = self._pool.submit(self._fault, entry, file)
+        self._pending[entry] = _Pending(file, self._pool.submit(self._fault, entry, file))
 
     def wait(self, entries: Iterable[SealedFile]) -> Problem | None:
         """The first problem of some files, as far as they were started, once they are hashed.
@@ -56,7 +68,7 @@ class Hashing:
             StorageError: One cannot be read.
         """
         for entry in entries:
-            fault = self._pending[entry].result() if entry in self._pending else None
+            fault = self._pending[entry].fault.result() if entry in self._pending else None
             if fault is not None:
                 return Problem(entry.path, fault)
         return None

@@ -1,7 +1,7 @@
 """Opening an index folder: one whole generation, its files checked before they are parsed."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -40,6 +40,9 @@ READ_ATTEMPTS = 10
 _TEXT_FILES = (DOCUMENTS_FILE, PASSAGES_FILE, FIELDS_FILE, WORDS_FILE)
 """What is read of a segment whose vectors are not searched."""
 
+_SMALL_BYTES = 2**18
+"""A file up to this size is hashed sooner than a thread begins."""
+
 HASH_ALL_BYTES = 2**30
 """Size of an index up to which opening it hashes every file."""
 
@@ -65,12 +68,17 @@ def open_view(root: Path, known: View | None = None, *, vectors: bool = True) ->
         return view
 
 
-def open_with_encoder(root: Path, load: "Callable[[Manifest], Encoder]") -> "tuple[View, Encoder]":
+def open_with_encoder(
+    root: Path,
+    load: "Callable[[Manifest], Encoder]",
+    prepare: Callable[[Manifest], None] | None = None,
+) -> "tuple[View, Encoder]":
     """As `open_view`, with the encoder, which is loaded while the vectors are hashed.
 
     Args:
         root: The index folder.
         load: Loads the encoder of an index.
+        prepare: Called before while all files are hashed, of which it reads none.
 
     Raises:
         DamagedIndex: As `open_view`.
@@ -79,9 +87,10 @@ def open_with_encoder(root: Path, load: "Callable[[Manifest], Encoder]") -> "tup
         StorageError: A file cannot be read.
     """
     with Hashing(root) as hashing:
-        opened = _Opened(root, None, hashing)
+        opened = _Opened(root, None, hashing, prepare=prepare)
         view = _current(opened, root)
         with _closed_on_error(view):
+            opened.wait(view.manifest, _of_encoder(view.manifest))
             encoder = load(view.manifest)
             check_encoder(root, view.manifest.encoder, encoder)
             opened.wait(view.manifest)
@@ -130,10 +139,17 @@ class _Opened:
     """Files that were checked and opened, so that the next attempt need not do it again."""
 
     def __init__(
-        self, root: Path, known: View | None, hashing: Hashing, *, vectors: bool = True
+        self,
+        root: Path,
+        known: View | None,
+        hashing: Hashing,
+        *,
+        vectors: bool = True,
+        prepare: Callable[[Manifest], None] | None = None,
     ) -> None:
         self._root = root
         self._hashing = hashing
+        self._prepare = prepare
         self._vectors = vectors
         self._known = known if known is not None and known.has_vectors == vectors else None
         self._checked: set[SealedFile] = set()
@@ -143,9 +159,14 @@ class _Opened:
             self._segments.update((segment.entry.id, segment) for segment in known.segments)
 
     def view(self, manifest: Manifest) -> View:
-        """The view of a generation; its vectors are still being hashed."""
+        """The view of a generation; its vectors and its encoder are still being hashed."""
         try:
             self._check(manifest)
+            if self._prepare is not None:
+                self._prepare(manifest)
+            encoder = _of_encoder(manifest)
+            parsed = [one for one in manifest.files() if not _is_vectors(one)]
+            self.wait(manifest, [one for one in parsed if one not in encoder])
             with reading(str(self._root)):
                 live = read_tombstones(self._root, manifest)
                 segments = [
@@ -158,13 +179,13 @@ class _Opened:
             self.wait(manifest)  # which says more of a file that was changed
             raise
 
-    def wait(self, manifest: Manifest) -> None:
-        """Waits until the files of a generation are hashed.
+    def wait(self, manifest: Manifest, files: Iterable[SealedFile] | None = None) -> None:
+        """Waits until the files of a generation, or some of them, are hashed.
 
         Raises:
             DamagedIndex: A file was changed.
         """
-        self._refuse(self._hashing.wait(manifest.files()))
+        self._refuse(self._hashing.wait(manifest.files() if files is None else files))
 
     def _search(self, manifest: Manifest, segments: Sequence[Segment]) -> VectorSearch:
         """The search over the vectors of segments."""
@@ -182,16 +203,18 @@ class _Opened:
         return VectorSearch(vectors, learnt, manifest.settings)
 
     def _check(self, manifest: Manifest) -> None:
+        """Checks the sizes of files, and the hashes of small ones; begins to hash the others."""
         hash_all = sum(entry.bytes for entry in manifest.files()) <= HASH_ALL_BYTES
-        for entry in manifest.files():
+        for entry in sorted(manifest.files(), key=_is_vectors):  # which are needed last
             name = Path(entry.path).name
             read = self._vectors or name in _TEXT_FILES or entry == manifest.tombstones
             if entry in self._checked or not read:
                 continue
-            is_vectors = name == VECTORS_FILE
-            self._refuse(check_file(self._root, entry, hashed=not is_vectors))
             # They are memory-mapped, not parsed, so that a large file need not be read at all.
-            if is_vectors and hash_all:
+            hashed = hash_all or not _is_vectors(entry)
+            small = entry.bytes <= _SMALL_BYTES
+            self._refuse(check_file(self._root, entry, hashed=hashed and small))
+            if hashed and not small:
                 self._hashing.start(entry)
             self._checked.add(entry)
 
@@ -221,6 +244,14 @@ class _Opened:
         segment = segment.with_live(live, entry)
         self._segments[entry.id] = segment
         return segment
+
+
+def _is_vectors(entry: SealedFile) -> bool:
+    return Path(entry.path).name == VECTORS_FILE
+
+
+def _of_encoder(manifest: Manifest) -> tuple[SealedFile, ...]:
+    return () if manifest.exported is None else manifest.exported.files
 
 
 def load_encoder(

@@ -243,7 +243,10 @@ class SearchIndex:
         )
         if mode == LEXICAL:
             return cls(root, load, open_view(root, vectors=False))
-        view, encoder = open_with_encoder(root, load)
+        from sbertkit.retrieval.bundled_encoder import import_runtime
+
+        bundled = model is None and device in ("auto", "cpu")
+        view, encoder = open_with_encoder(root, load, import_runtime if bundled else None)
         return cls(root, encoder, view)
 
     def search(

@@ -20,7 +20,7 @@ def given_queries(arguments: Sequence[str]) -> list[Query]:
     Raises:
         InputError: There is none but blank lines.
     """
-    from sbertkit.data.retrieval import numbered_queries
+    from sbertkit.data.retrieval.queries import numbered_queries
 
     name = "standard input" if "-" in arguments else "the command line"
     queries = numbered_queries(_texts(arguments), name)
