@@ -44,6 +44,11 @@ class TrainConfig:
         "linear", "How the learning rate falls after the warm-up.", choices=SCHEDULES
     )
     warmup: float = setting(
+    gradient_checkpointing: bool = setting(
+        False,
+        "Keep only what goes into each layer for the gradient, and compute the rest again: less "
+        "memory, more time, the same gradients.",
+    )
         0.1, "Steps over which the rate rises; below 1 a share of the run.", minimum=0
     )
     weight_decay: float = setting(

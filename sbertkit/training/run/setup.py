@@ -12,6 +12,7 @@ from sbertkit.training.batches import BatchOrder
 from sbertkit.training.config import PROPORTIONAL, TrainConfig
 from sbertkit.training.examples import Examples, TextTable
 from sbertkit.training.recipe import Task
+from sbertkit.training.run.activations import checkpoint_activations
 from sbertkit.training.run.collective import TIMEOUT
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
@@ -68,6 +69,8 @@ def set_up(task: Task) -> Setup:
     encoder, config = task.encoder, task.config
     device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
+    if config.gradient_checkpointing:
+        checkpoint_activations(encoder)
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
