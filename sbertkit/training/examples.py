@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from sbertkit.encoder.rows import Row
 from sbertkit.encoder.tokenization import Tokens
 from sbertkit.errors import InputError
 from sbertkit.training.data_forms import ScoredPair, TrainingData
+
+if TYPE_CHECKING:
+    from sbertkit.training.guide import Guide
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ class Examples:
         left_out: Rows of the data that are no examples, by the reason.
         vectors: Vectors that targets may number, (m, dim).
         parts: The examples of each set, one after another, where there are several.
+        guide: By which further texts are no negatives of an anchor.
     """
 
     texts: Int64
@@ -47,6 +51,7 @@ class Examples:
     left_out: Mapping[str, int] = field(default_factory=dict)
     vectors: npt.NDArray[np.float32] | None = None
     parts: tuple["Examples", ...] = ()
+    guide: "Guide | None" = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -130,6 +135,12 @@ class TextTable:
     def known(self, texts: Iterable[str]) -> set[int]:
         """The numbers of those texts that have one already."""
         return {self._numbers[text] for text in texts if text in self._numbers}
+
+    def texts(self, numbers: Iterable[int]) -> list[str]:
+        """The texts of those numbers, without prompts, in a table of no pairs."""
+        rows = list(self._numbers)
+        found = (rows[number] for number in numbers)
+        return [row.text if isinstance(row, _Query) else str(row) for row in found]
 
     def _prompted(self) -> list[Any]:
         """All rows with the prompts before them."""

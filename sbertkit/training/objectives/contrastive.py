@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from torch import Tensor, nn
 
+    from sbertkit.arrays import Vectors
     from sbertkit.training.examples import Examples, Int64, TextTable
 
 logger = logging.getLogger(__name__)
@@ -38,14 +39,24 @@ class Contrastive(Objective):
     contradiction of the same premise. A false negative, a text that equals the anchor or is a
     positive of it anywhere in the data, does not count as a negative.
 
+    With a guide, an encoder with cosines g, no c counts for a with ``g(a, c) > g(a, p)``, and no
+    anchor b for p with ``g(b, p) > g(a, p)``. Anchors are compared with no anchors, positives with
+    no positives: what sentence-transformers' GISTEmbedLoss calls ``contrast_anchors=False`` and
+    ``contrast_positives=False``.
+
     Source: Gao et al. 2021, SimCSE, equation 5 (hard negatives) and appendix A (learning rate);
         Radford et al. 2021, CLIP, figure 3 (both directions); Henderson et al. 2017, section 4.4
-        (in-batch negatives).
+        (in-batch negatives); Solatorio 2024, GISTEmbed, section 3 (guide).
     """
 
     temperature: float = setting(0.05, "Cosines are divided by it.", above=0)
     hard_negatives: int | None = setting(
         None, "Hard negatives per example at most; by default 1 of NLI data, all of pairs."
+    )
+    guide: str | None = setting(
+        None,
+        "An encoder: what it finds nearer to an anchor than its positive is no negative.",
+        metavar="MODEL",
     )
 
     name: ClassVar[str] = "contrastive"
@@ -58,6 +69,22 @@ class Contrastive(Objective):
     )
     formula: ClassVar[str] = "-log(exp(cos(a, p) / t) / sum over c in C of exp(cos(a, c) / t))"
     source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 5"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options; the guide by name and fingerprint."""
+        found: dict[str, Any] = {
+            "temperature": self.temperature,
+            "hard_negatives": self.hard_negatives,
+            "guide": None,
+        }
+        if self.guide is not None:
+            from sbertkit.encoder.saving import lineage_name
+            from sbertkit.training.guide import guide_fingerprint
+
+            found["guide"] = lineage_name(self.guide)
+            found["guide_fingerprint"] = guide_fingerprint(self.guide)
+        return found
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """One row per positive: anchor, positive, and hard negatives of the anchor.
@@ -85,7 +112,13 @@ class Contrastive(Objective):
         texts = np.full((len(rows), max(3, *map(len, rows))), NO_TEXT, np.int64)
         for number, row in enumerate(rows):
             texts[number, : len(row)] = row
-        return Examples(texts, np.zeros(len(texts)), texts[:, 0], found.never, found.left_out)
+        guide = None
+        if self.guide is not None:
+            from sbertkit.training.guide import Guide
+
+            guide = Guide.of(self.guide, texts, table, queries=data.form.queries)
+        targets = np.zeros(len(texts))
+        return Examples(texts, targets, texts[:, 0], found.never, found.left_out, guide=guide)
 
     def check_batches(self, examples: "Examples", batches: Iterable[Sequence[int]]) -> None:
         """Nothing, if each batch has a negative, as `collate` counts them.
@@ -118,28 +151,9 @@ class Contrastive(Objective):
         which of them count for an anchor, ``right`` (B,) where its positive is; ``anchors`` (A,),
         ``anchors_allowed`` (B, A) and ``right_anchors`` (B,) are the same for the other direction.
         """
-        import numpy as np
         import torch
 
-        from sbertkit.training.examples import NO_TEXT
-
-        anchors, positives, others = columns[:, 0], columns[:, 1], columns[:, 1:]
-        candidates, distinct_anchors = np.unique(others[others != NO_TEXT]), np.unique(anchors)
-        right = np.searchsorted(candidates, positives)
-        right_anchors = np.searchsorted(distinct_anchors, anchors)
-        allowed = ~_false_negatives(examples, texts[anchors], texts[candidates])
-        anchors_allowed = ~_false_negatives(examples, texts[distinct_anchors], texts[positives]).T
-        batch = np.arange(len(rows))
-        allowed[batch, right] = True
-        anchors_allowed[batch, right_anchors] = True
-        arrays = {
-            "candidates": candidates,
-            "allowed": allowed,
-            "right": right,
-            "anchors": distinct_anchors,
-            "anchors_allowed": anchors_allowed,
-            "right_anchors": right_anchors,
-        }
+        arrays = _choices(examples, columns, texts)
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def loss(self, vectors: "Tensor", batch: "Mapping[str, Tensor]", head: "nn.Module") -> "Tensor":
@@ -165,6 +179,38 @@ def _in_turn(negatives: list[int], place: int, positives: int) -> list[int]:
     return own if own or not negatives else [negatives[place % len(negatives)]]
 
 
+def _choices(
+    examples: "Examples", columns: "Int64", texts: "Int64"
+) -> "dict[str, npt.NDArray[np.generic]]":
+    """What `Contrastive.collate` gives, as arrays."""
+    import numpy as np
+
+    from sbertkit.training.examples import NO_TEXT
+
+    anchors, positives, others = columns[:, 0], columns[:, 1], columns[:, 1:]
+    candidates, distinct_anchors = np.unique(others[others != NO_TEXT]), np.unique(anchors)
+    right = np.searchsorted(candidates, positives)
+    right_anchors = np.searchsorted(distinct_anchors, anchors)
+    allowed = ~_false_negatives(examples, texts[anchors], texts[candidates])
+    anchors_allowed = ~_false_negatives(examples, texts[distinct_anchors], texts[positives]).T
+    if examples.guide is not None:
+        cosines = examples.guide.cosines(texts[anchors], texts[candidates])
+        allowed &= _not_above(cosines, right)
+        cosines = examples.guide.cosines(texts[distinct_anchors], texts[positives])
+        anchors_allowed &= _not_above(cosines.T, right_anchors)
+    batch = np.arange(len(columns))
+    allowed[batch, right] = True
+    anchors_allowed[batch, right_anchors] = True
+    return {
+        "candidates": candidates,
+        "allowed": allowed,
+        "right": right,
+        "anchors": distinct_anchors,
+        "anchors_allowed": anchors_allowed,
+        "right_anchors": right_anchors,
+    }
+
+
 def _false_negatives(
     examples: "Examples", anchors: "Int64", texts: "Int64"
 ) -> "npt.NDArray[np.bool_]":
@@ -177,11 +223,26 @@ def _false_negatives(
     return found
 
 
+def _not_above(cosines: "Vectors", right: "Int64") -> "npt.NDArray[np.bool_]":
+    """Which cosines of each row, (B, C), are at most that of the right one."""
+    import numpy as np
+
+    kept: npt.NDArray[np.bool_] = cosines <= cosines[np.arange(len(right)), right][:, None]
+    return kept
+
+
 def _has_negative(examples: "Examples", rows: Sequence[int]) -> bool:
     """Whether a batch of those rows has any text to tell a positive or an anchor from."""
+    import numpy as np
+
     from sbertkit.training.examples import NO_TEXT
 
     texts = examples.texts[rows]  # (B, columns)
+    if examples.guide is not None:
+        distinct, places = np.unique(texts, return_inverse=True)
+        shift = int(distinct[0] == NO_TEXT)  # so that no text keeps its number
+        found = _choices(examples, places.reshape(texts.shape) - shift, distinct[shift:])
+        return any(found[name].sum() > len(rows) for name in ("allowed", "anchors_allowed"))
     if (texts[:, 2:] != NO_TEXT).any():  # each is one of its own anchor
         return True
     anchors, positives = set(texts[:, 0].tolist()), set(texts[:, 1].tolist())
