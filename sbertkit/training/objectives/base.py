@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from sbertkit.training.examples import Examples, Int64, TextTable
 
 
+LORA_RATE = 10
+"""The rate of low-rank matrices is that of whole weights, times this.
+
+Source: Schulman et al. 2025, LoRA Without Regret, section "Setting the learning rate"; Hu et al.
+    2021, LoRA, table 9, has 4e-4 and 5e-4 for RoBERTa.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What training optimizes; its options are the fields of a subclass, each made by `setting`.
@@ -62,9 +70,10 @@ class Objective:
     def with_defaults(self, config: TrainConfig) -> TrainConfig:
         """The settings with this objective's own where they were left to it."""
         rate, normalize = config.learning_rate, config.normalize
+        usual = self.learning_rate * (1 if config.lora is None else LORA_RATE)
         return replace(
             config,
-            learning_rate=self.learning_rate if rate is None else rate,
+            learning_rate=usual if rate is None else rate,
             normalize=self.normalize if normalize is None else normalize,
         )
 

@@ -1,6 +1,7 @@
 """The model folders of a run: those in checkpoints, and the one that comes out."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -22,26 +23,36 @@ from sbertkit.training.run.setup import Setup
 
 def write_model(setup: Setup, folder: Path) -> None:
     """Writes encoder and head as they are now into an empty folder."""
-    task = setup.task
+    task, low_rank = setup.task, setup.low_rank
+
+    def add(place: Path) -> None:
+        _write_head(task, place)
+        if low_rank is not None:
+            low_rank.write(place)
+
     task.encoder.torch.weights_changed()
-    write_model_files(
-        task.encoder.torch,
-        folder,
-        lineage={"objective": task.objective.name, "unfinished": True},
-        add=lambda place: _write_head(task, place),
-    )
+    with nullcontext() if low_rank is None else low_rank.merged():
+        write_model_files(
+            task.encoder.torch,
+            folder,
+            lineage={"objective": task.objective.name, "unfinished": True},
+            add=add,
+        )
 
 
 def read_model(setup: Setup, folder: Path) -> None:
     """Takes the weights of a model folder of this run into the encoder and the objective."""
     task = setup.task
-    loaded = load_torch_model(
-        LoadOptions(str(folder), task=task.data.form.task),
-        torch.device("cpu"),
-        trust_remote_code=task.config.trust_remote_code,
-    )
-    task.encoder.torch.network.load_state_dict(loaded.network.state_dict())
-    task.encoder.torch.weights_changed()
+    if setup.low_rank is not None:
+        setup.low_rank.read(folder)
+    else:
+        loaded = load_torch_model(
+            LoadOptions(str(folder), task=task.data.form.task),
+            torch.device("cpu"),
+            trust_remote_code=task.config.trust_remote_code,
+        )
+        task.encoder.torch.network.load_state_dict(loaded.network.state_dict())
+        task.encoder.torch.weights_changed()
     load_heads(task.head, task.objective, folder)
 
 

@@ -11,6 +11,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.training.config import ALL, HEAD, TrainConfig
 from sbertkit.training.run.depths import Depths
+from sbertkit.training.run.lora import LowRank
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Moving:
         config: Which parts are frozen or move later, and at which rates.
         steps_per_epoch: Optimizer steps of an epoch.
         epochs: How many epochs the run begins.
+        low_rank: The matrices that move in place of the encoder's own weights.
 
     Attributes:
         parts: By depth, from the head down; only with settings that treat them differently.
@@ -62,6 +64,7 @@ class Moving:
         *,
         steps_per_epoch: int,
         epochs: int,
+        low_rank: LowRank | None = None,
     ) -> None:
         self.steps_per_epoch = steps_per_epoch
         self._by_depth: dict[int, list[nn.Parameter]] = defaultdict(list)
@@ -70,10 +73,11 @@ class Moving:
         self.parts: tuple[Part, ...] = ()
         self.is_progressive = config.unfreeze is not None
         self.has_rates = config.layer_decay is not None
-        if config.freeze_layers is None and not self.is_progressive and not self.has_rates:
+        differ = config.freeze_layers is not None or self.is_progressive or self.has_rates
+        if low_rank is None and not differ:
             return
         network = encoder.torch.network
-        depths = Depths(network.transformer, encoder.options.model)
+        depths = low_rank or Depths(network.transformer, encoder.options.model)
         used = {id(tensor) for tensor in encoder.torch.used_parameters.values()}
         for tensor in (*network.parameters(), *head.parameters()):
             if id(tensor) in used or tensor.requires_grad:
@@ -135,13 +139,18 @@ class Moving:
 
 
 def _epochs_of(
-    by_depth: Mapping[int, list[nn.Parameter]], depths: Depths, config: TrainConfig, epochs: int
+    by_depth: Mapping[int, list[nn.Parameter]],
+    depths: Depths | LowRank,
+    config: TrainConfig,
+    epochs: int,
 ) -> dict[int, int | None]:
     """The epoch from which on each depth moves.
 
     Raises:
         InputError: See `Moving`.
     """
+    if isinstance(depths, LowRank):
+        return {n: 0 if n else None for n in by_depth}
     if config.freeze_layers is not None:
         frozen = _checked(config.freeze_layers, depths, "freeze_layers (--freeze-layers)")
         found: dict[int, int | None] = {n: None if n <= frozen else 0 for n in by_depth}

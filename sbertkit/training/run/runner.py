@@ -175,16 +175,17 @@ def _each_logged_once() -> Iterator[None]:
 
 
 def _take_best(setup: Setup, monitor: Monitor, folder: RunFolder) -> None:
-    """Goes back to the weights of the best dev score, where they are not the last."""
+    """Goes back to the weights of the best dev score, and merges the matrices of LoRA."""
     best = monitor.progress.best_step
-    if best is None or best == monitor.steps:
-        return
-    try:
-        checkpoint = folder.store.read(best)
-    except InputError as error:
-        logger.warning("the best weights are lost, taking the last ones: %s", error)
-        return
-    read_model(setup, checkpoint.model)
+    if best is not None and best != monitor.steps:
+        try:
+            checkpoint = folder.store.read(best)
+        except InputError as error:
+            logger.warning("the best weights are lost, taking the last ones: %s", error)
+        else:
+            read_model(setup, checkpoint.model)
+    if setup.low_rank is not None:
+        setup.low_rank.merge()
 
 
 def _check_trackers(names: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from sbertkit.training.run.activations import checkpoint_activations
 from sbertkit.training.run.collective import TIMEOUT
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
+from sbertkit.training.run.lora import LowRank
 from sbertkit.training.run.monitor import Plan
 from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.precision import choose_precision
@@ -43,6 +44,7 @@ class Setup:
         moving: What of the encoder moves.
         warmup: Optimizer steps of the warm-up.
         precision: ``fp32``, ``bf16`` or ``fp16``.
+        low_rank: The matrices of LoRA.
     """
 
     task: Task
@@ -53,6 +55,7 @@ class Setup:
     moving: Moving
     warmup: int
     precision: str
+    low_rank: LowRank | None = None
 
     @property
     def device(self) -> torch.device:
@@ -65,12 +68,14 @@ def set_up(task: Task) -> Setup:
 
     Raises:
         InputError: Data, settings and device do not fit together.
+        MissingDependency: A setting needs a package that is not installed.
     """
     encoder, config = task.encoder, task.config
     device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
     if config.gradient_checkpointing:
         checkpoint_activations(encoder)
+    low_rank = None if config.lora is None else LowRank(encoder, config)
     table = TextTable(encoder)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
@@ -89,11 +94,16 @@ def set_up(task: Task) -> Setup:
     interval = config.checkpoint_steps or max(-(-total // _CHECKPOINTS), _MIN_INTERVAL)
     plan = Plan(total, interval, config.patience)
     moving = Moving(
-        encoder, task.head, config, steps_per_epoch=updates, epochs=math.ceil(total / updates)
+        encoder,
+        task.head,
+        config,
+        steps_per_epoch=updates,
+        epochs=math.ceil(total / updates),
+        low_rank=low_rank,
     )
     if moving.parts:
         logger.info("what moves: %s", moving)
-    return Setup(task, examples, table, order, plan, moving, warmup, precision)
+    return Setup(task, examples, table, order, plan, moving, warmup, precision, low_rank)
 
 
 def _order(examples: Examples, table: TextTable, config: TrainConfig) -> BatchOrder | SetOrder:
