@@ -14,7 +14,7 @@ from typing import Any
 from recording import RESULTS, Figures, arguments_of, is_stale, median_ratio, records
 
 from sbertkit.evaluation.suites import read_suite
-from sbertkit.training.sweeps import PUBLISHED_POOLINGS
+from sbertkit.training.ablations import PUBLISHED_POOLINGS
 
 README = Path(__file__).resolve().parent / "README.md"
 

@@ -31,7 +31,7 @@ from sbertkit import Encoder, TrainConfig, evaluate_sts, train_nli
 from sbertkit.data.nli import NliSet, read_nli
 from sbertkit.data.sts import read_sts
 from sbertkit.metrics import effective_rank, mean_random_cosine, uniformity
-from sbertkit.training.sweeps import ABLATED_POOLINGS
+from sbertkit.training.ablations import ABLATED_POOLINGS
 
 SEEDS = (1, 2, 3)
 BASE_POOLINGS = ("mean", "cls")

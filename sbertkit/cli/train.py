@@ -20,8 +20,9 @@ from sbertkit.cli.train_options import (
     refuse_idle,
     require_gain_option,
 )
-from sbertkit.cli.train_report import print_poolings, print_seeds, require_gain, result_facts
+from sbertkit.cli.train_report import print_ablation, print_seeds, require_gain, result_facts
 from sbertkit.encoder.pooling import POOLINGS
+from sbertkit.training.ablations import ablations_of
 from sbertkit.training.data_forms import DISTILLED, NLI, PAIRS, SCORED, DataForm
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def _training_options(*forms: DataForm) -> tuple[Decorator, ...]:
 
 def _encoder_options(form: DataForm) -> Decorator:
     """The options of all commands that train a base on a form of data."""
+    ablations = ablations_of(form)
+    kinds = (f"{name}, {one.help}" for name, one in ablations.items())
     options: tuple[Decorator, ...] = (
         click.option(
             "--base", required=True, metavar="MODEL", help="A model folder or a hub name."
@@ -65,8 +68,8 @@ def _encoder_options(form: DataForm) -> Decorator:
         *_training_options(form),
         click.option(
             "--ablate",
-            type=click.Choice(("pooling",)),
-            help="One run each for cls, mean, max and eos.",
+            type=click.Choice(tuple(ablations)),
+            help=f"One run each, and their table: {'; '.join(kinds)}.",
         ),
     )
     return lambda command: decorated(command, options)
@@ -209,10 +212,11 @@ def _train(
     ablate: str | None,
     **recipe: Any,
 ) -> None:
-    """Trains once, or once per seed or pooling, and prints the result."""
+    """Trains once, or once per seed or form of what is ablated, and prints the result."""
     from sbertkit.training.run.distributed import launch
     from sbertkit.training.start import train
-    from sbertkit.training.sweeps import ablate_pooling, train_seeds
+    from sbertkit.training.sweeps import ablate as train_forms
+    from sbertkit.training.sweeps import train_seeds
 
     made = make(data=data, **recipe)
     if seeds is not None:
@@ -221,10 +225,10 @@ def _train(
             print_seeds(results)
         gains = [result.gain for result in results.values()]
     elif ablate is not None:
-        by_pooling = ablate_pooling(made, output)
+        by_form = train_forms(made, output, ablate)
         if launch().is_main:
-            print_poolings(by_pooling)
-        gains = [result.gain for result in by_pooling.values()]
+            print_ablation(ablate, by_form)
+        gains = [result.gain for result in by_form.values()]
     else:
         result = train(made, output)
         if launch().is_main:

@@ -11,6 +11,7 @@ import click
 from sbertkit.cli.completion import INDEX
 from sbertkit.cli.options import given_options, quiet_option
 from sbertkit.cli.settings import setting_options
+from sbertkit.training.ablations import ABLATIONS
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import FORM_SETTINGS, DataForm
 from sbertkit.training.mining import Mining
@@ -25,7 +26,7 @@ _NEEDED = {
     "dev": ("gain_wanted", "patience", "drop_overlap"),
     "mine": ("negatives", "mine_depth", "mine_margin"),
 }
-_EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"), ("ablate", "pooling"))
+_EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"))
 
 require_gain_option = click.option(
     "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."
@@ -126,7 +127,9 @@ def refuse_idle(context: click.Context) -> None:
         for name in names if other not in given else ():
             if name in given:
                 raise click.UsageError(f"{_flag(name)} needs {_flag(other)}")
-    for first, second in _EXCLUSIVE:
+    ablation = ABLATIONS.get(str(context.params.get("ablate")))
+    settled = () if ablation is None else ablation.settles
+    for first, second in (*_EXCLUSIVE, *(("ablate", name) for name in settled)):
         if {first, second} <= given:
             raise click.UsageError(f"{_flag(first)} and {_flag(second)} do not go together")
 

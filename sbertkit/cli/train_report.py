@@ -88,34 +88,13 @@ def print_seeds(results: "Mapping[int, TrainResult]") -> None:
         print_facts([(f"mean dev {measure}", f"{100 * mean:.2f}{shown}")])
 
 
-def print_poolings(results: "Mapping[str, TrainResult]") -> None:
-    """The table of runs that differ in the pooling, beside published scores."""
-    from sbertkit.training.sweeps import PUBLISHED_POOLINGS
+def print_ablation(name: str, results: "Mapping[str, TrainResult]") -> None:
+    """The table of an ablation, beside published scores."""
+    from sbertkit.training.report.ablation import ablation_table
 
-    rows = [
-        (
-            name,
-            percent(result.before.dev_score),
-            percent(result.after.dev_score),
-            decimal(result.before.random_cosine),
-            decimal(result.after.random_cosine),
-            decimal(result.before.effective_rank, 0),
-            decimal(result.after.effective_rank, 0),
-            decimal(PUBLISHED_POOLINGS.get(name), 2),
-        )
-        for name, result in results.items()
-    ]
-    # Eighty columns are enough for these.
-    names = ("pooling", "before>", "after>", "cos>", "cos>", "rank>", "rank>", "SBERT*>")
-    print_table(names, rows)
-    print_facts(
-        [
-            ("before, after", "dev Spearman of the base and of the trained encoder"),
-            ("cos, cos", "mean cosine of random pairs, before and after"),
-            ("rank, rank", "effective rank, before and after"),
-            ("SBERT*", "BERT-base, SNLI and MultiNLI, STS-B dev (Reimers & Gurevych 2019)"),
-        ]
-    )
+    columns, rows, legend = ablation_table(name, results)
+    print_table((columns[0], *(f"{column}>" for column in columns[1:])), rows)
+    print_facts(list(legend.items()))
 
 
 def _score(quality: Any) -> str:

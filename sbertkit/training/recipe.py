@@ -117,7 +117,7 @@ class Recipe:
                 "which its base has none; leave one of them out"
             )
         head = self._head(encoder)
-        self._check_sizes(encoder.dim, head)
+        self.check_sizes(encoder.dim, head)
         return Task(encoder, objective, head, data, dev, config, layers)
 
     def _with_layers(self, base: Encoder) -> tuple[Encoder, tuple[int, ...] | None]:
@@ -130,8 +130,16 @@ class Recipe:
         chosen = choose_layers(self.layers, count, base.options.model)
         return with_layers(base, chosen), chosen
 
-    def _check_sizes(self, dim: int, head: "nn.Module") -> None:
-        """Refuses sizes to which vectors cannot be truncated in training."""
+    def check_sizes(self, dim: int, head: "nn.Module") -> None:
+        """Nothing, if vectors can be truncated in training to the sizes that are asked for.
+
+        Args:
+            dim: That of the vectors.
+            head: That of the objective.
+
+        Raises:
+            InputError: They cannot.
+        """
         sizes = self.config.matryoshka
         if sizes is None:
             return

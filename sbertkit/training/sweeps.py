@@ -1,4 +1,4 @@
-"""Sweeps: several runs that differ in one setting, the seed or the pooling."""
+"""Sweeps: several runs on the same data that differ in the seed, or in what is ablated."""
 
 import json
 import logging
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbertkit.arguments import output_folder, whole_number
 from sbertkit.encoder.model_files import LINEAGE_FILE
-from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.storage import replace_file, storage_errors
+from sbertkit.training.ablations import ablations_of
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder, differences
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ABLATED_POOLINGS = ("cls", "mean", "max", "eos")
-PUBLISHED_POOLINGS: Mapping[str, float] = {"cls": 79.80, "mean": 80.78, "max": 79.07}
-"""Spearman times 100 on the STS-B dev set of BERT-base trained on SNLI and MultiNLI with softmax.
-
-Source: Reimers & Gurevych 2019, Sentence-BERT, table 6.
-"""
+TABLE_FILE = "ablation.md"
 
 
 class Spread(NamedTuple):
@@ -51,29 +47,45 @@ def train_seeds(
     numbers = [whole_number("a seed", seed, least=0) for seed in seeds]
     if not numbers or len(set(numbers)) < len(numbers):
         raise InputError(f"seeds must be distinct whole numbers, found {numbers}")
-    changes = {
-        f"seed-{seed}": replace(recipe, config=replace(recipe.config, seed=seed))
-        for seed in numbers
-    }
-    return dict(zip(numbers, _train_all(recipe, changes, output), strict=True))
+    results = _train_all(
+        recipe,
+        lambda read: {
+            f"seed-{seed}": replace(read, config=replace(read.config, seed=seed))
+            for seed in numbers
+        },
+        output,
+    )
+    return dict(zip(numbers, results.values(), strict=True))
 
 
-def ablate_pooling(
-    recipe: Recipe,
-    output: str | os.PathLike[str],
-    poolings: Sequence[str] = ABLATED_POOLINGS,
-) -> "dict[str, TrainResult]":
-    """One run per pooling with the same budget, in a folder of its name below the output.
+def ablate(recipe: Recipe, output: str | os.PathLike[str], name: str) -> "dict[str, TrainResult]":
+    """One run on the same budget for each form of one part of the recipe, and their table.
+
+    The runs are in folders of their names below the output, the table beside them.
+
+    Args:
+        recipe: Has what the runs share.
+        output: A new folder.
+        name: What differs: ``pooling``, ``objective``, ``features`` or ``strategy``.
 
     Raises:
-        InputError: An unknown pooling, a duplicate or none, or see `train`.
+        InputError: An unknown name or one of other data, settings that the runs set themselves,
+            or see `train`.
     """
-    names = [poolings] if isinstance(poolings, str) else list(poolings)
-    known = all(isinstance(name, str) and name in POOLINGS for name in names)
-    if not known or not names or len(set(names)) < len(names):
-        raise InputError(f"poolings must be distinct ones of {', '.join(POOLINGS)}, found {names}")
-    changes = {name: replace(recipe, pooling=name) for name in names}
-    return dict(zip(names, _train_all(recipe, changes, output), strict=True))
+    known = ablations_of(recipe.form)
+    if name not in known:
+        raise InputError(f"an ablation must be one of {', '.join(known)}, not {name!r}")
+    for setting in known[name].settles:
+        if getattr(recipe.config, setting, None) is not None:
+            raise InputError(f"the ablation {name} sets {setting} itself; leave it out")
+    results = _train_all(recipe, known[name].runs, output)
+    if launch().is_main:
+        from sbertkit.training.report.ablation import ablation_markdown
+
+        path = output_folder(output) / TABLE_FILE
+        with storage_errors(path):
+            replace_file(path, ablation_markdown(name, results).encode())
+    return results
 
 
 def spread(
@@ -87,8 +99,11 @@ def spread(
 
 
 def _train_all(
-    recipe: Recipe, runs: Mapping[str, Recipe], output: str | os.PathLike[str]
-) -> "list[TrainResult]":
+    recipe: Recipe,
+    make: Callable[[Recipe], Mapping[str, Recipe]],
+    output: str | os.PathLike[str],
+) -> "dict[str, TrainResult]":
+    """Trains what `make` makes of the recipe with its data in memory, by name."""
     folder = output_folder(output)
     resume = recipe.config.resume
     fresh = launch().is_main and not resume
@@ -98,16 +113,16 @@ def _train_all(
             "with resume (--resume)"
         )
     read = recipe.with_data()
-    results = []
-    for name, one in runs.items():
-        place, run = folder / name, replace(one, read=read.read, dev=read.dev)
+    results: dict[str, TrainResult] = {}
+    for name, run in make(read).items():
+        place = folder / name
         if resume and (place / LINEAGE_FILE).is_file():
-            results.append(_finished(place, run))
+            results[name] = _finished(place, run)
             continue
         unfinished = RunFolder(place).is_unfinished
         logger.info("training %s", name)
         config = replace(run.config, resume=resume and unfinished)
-        results.append(train(replace(run, config=config), place))
+        results[name] = train(replace(run, config=config), place)
     return results
 
 

@@ -22,7 +22,7 @@ from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.nli import nli_recipe
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.monitor import Monitor
-from sbertkit.training.sweeps import ablate_pooling, spread, train_seeds
+from sbertkit.training.sweeps import spread, train_seeds
 
 
 class Ran(NamedTuple):
@@ -323,17 +323,6 @@ def test_poolings_are_compared_in_a_table(run: Run, tmp_path: Path) -> None:
 
 def recipe_of(base: Path, data: Path, config: TrainConfig) -> Recipe:
     return nli_recipe(base, data, pooling="mean", objective="softmax", dev=None, config=config)
-
-
-@pytest.mark.parametrize(
-    "poolings", [[], ["mean", "mean"], ["median"], [None], [["mean"]], "means"]
-)
-def test_poolings_that_cannot_be_compared_are_refused_at_once(
-    tiny_bert: Path, tmp_path: Path, poolings: Any
-) -> None:
-    recipe = recipe_of(tiny_bert, tmp_path / "missing", TrainConfig())
-    with pytest.raises(InputError, match="poolings must be distinct ones of mean, cls"):
-        ablate_pooling(recipe, tmp_path / "out", poolings)
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], ["1"], 3])
