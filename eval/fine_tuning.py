@@ -56,7 +56,6 @@ SIZES = (384, 192, 96, 48, 24)
 EPOCHS = {1_000: 12, 10_000: 4, 60_000: 2}
 """Passes over so many rows of NLI."""
 
-_LAYERS = 6
 STRATEGIES: dict[str, Figures] = {
     "full": {},
     "frozen 2": {"freeze_layers": 2},
@@ -64,6 +63,7 @@ STRATEGIES: dict[str, Figures] = {
     "decay .95": {"layer_decay": 0.95},
     "decay .9": {"layer_decay": 0.9},
     "decay .8": {"layer_decay": 0.8},
+    "LoRA": {"lora": 16},
     "progressive": {
         "unfreeze": {1_000: "0:2,3:4,6:all", 10_000: "0:2,1:4,2:all", 60_000: "0:3,1:all"}
     },

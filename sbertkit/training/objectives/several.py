@@ -33,6 +33,8 @@ class SetObjective(NamedTuple):
 class Several(Objective):
     """The loss of each batch is that of the set it is of.
 
+    ``L_i(b) for a batch b of set i``, each loss as its own objective has it.
+
     Source: Liu et al. 2019, Multi-Task Deep Neural Networks for Natural Language Understanding,
         algorithm 1.
     """
@@ -44,7 +46,7 @@ class Several(Objective):
     normalize: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 2e-5
     summary: ClassVar[str] = "each batch was of one of several sets, with the objective of that set"
-    formula: ClassVar[str] = "that of the set of each batch"
+    formula: ClassVar[str] = "L_i(b) for a batch b of set i"
     source: ClassVar[str] = (
         "Liu et al. 2019, Multi-Task Deep Neural Networks for Natural Language Understanding, "
         "algorithm 1"

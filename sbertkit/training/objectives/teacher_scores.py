@@ -22,12 +22,11 @@ class TeacherScores(Taught):
     """Squared error of the cosine of a pair against that of a teacher.
 
     For a pair with the student's vectors u, v and the teacher's p, q:
-    ``(cos(u, v) - cos(p, q))^2``.
-    Student and teacher may have vectors of different sizes.
+    ``(cos(u, v) - cos(p, q))^2``. Student and teacher may have vectors of different sizes. It is
+    the regression objective of Reimers & Gurevych 2019, Sentence-BERT, section 3, with a teacher's
+    scores in place of people's.
 
-    Source: Reimers & Gurevych 2019, Sentence-BERT, section 3 (regression objective function), with
-        a teacher's scores in the place of people's, as Thakur et al. 2021, Augmented SBERT,
-        section 3.1.
+    Source: Thakur et al. 2021, Augmented SBERT, section 3.1.
     """
 
     name: ClassVar[str] = "teacher-scores"

@@ -27,10 +27,11 @@ LOSSES = ("mse", "cosine")
 class TeacherVectors(Taught):
     """Squared distance of a text's vector from that of a teacher, or what their cosine lacks of 1.
 
-    For a text x, the student s and the teacher t: ``|s(x) - t(x)|^2``, or ``1 - cos(s(x), t(x))``.
-    For a sentence x with its translation y: the mean of that and of the same for s(y) and t(x), so
-    that both come to where the teacher puts the sentence. A student of another size gets a linear
-    layer to that of the teacher, which starts as the least squares fit and is saved with it.
+    For a text x, the student s and the teacher t, by the distance:
+    ``|s(x) - t(x)|^2, or 1 - cos(s(x), t(x))``. For a sentence x with its translation y: the mean
+    of that and of the same for s(y) and t(x), so that both come to where the teacher puts the
+    sentence. A student of another size gets a linear layer to that of the teacher, which starts as
+    the least squares fit and is saved with it.
 
     Source: Reimers & Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual using
         Knowledge Distillation, equation 1.
