@@ -2,6 +2,7 @@
 
 import click
 
+from sbertkit.cli.options import quiet_option
 from sbertkit.cli.output import print_facts
 from sbertkit.progress import under_way
 
@@ -18,7 +19,10 @@ from sbertkit.progress import under_way
     help="What the weights of A count; those of B count the rest.",
 )
 @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with A or B.")
-def merge(a: str, b: str, output: str, weight: float, *, trust_remote_code: bool) -> None:
+@quiet_option
+def merge(
+    a: str, b: str, output: str, weight: float, *, trust_remote_code: bool, quiet: bool
+) -> None:
     """Average the weights of two encoders of the same shape.
 
     A and B are model folders or hub names, trained from the same base, or one of them is that base:
@@ -28,7 +32,7 @@ def merge(a: str, b: str, output: str, weight: float, *, trust_remote_code: bool
     Example:
       sbertkit merge bert-base-uncased models/nli --weight 0.5 -o models/merged
     """
-    with under_way(f"loading {a} and {b}"):
+    with under_way(f"loading {a} and {b}", shown=not quiet):
         from sbertkit.training.merging import merge as merge_encoders
 
         merged = merge_encoders(a, b, output, weight=weight, trust_remote_code=trust_remote_code)

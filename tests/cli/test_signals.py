@@ -200,6 +200,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
         "--no-guard",
     ),
     "train-pairs": ("train-pairs", "ranking.jsonl", "--base", "tiny", "-o", "out/x", "--no-guard"),
+    "train-multi": (
+        *("train-multi", "--set", "nli:nli.jsonl", "--set", "sts:sts.tsv,scale=0-5"),
+        *("--base", "tiny", "-o", "out/x", "--no-guard"),
+    ),
     "train-reranker": ("train-reranker", "ranking.jsonl", "--base", "tiny", "-o", "out/x"),
     "distill": (
         *("distill", "corpus.txt", "--teacher", "tiny", "--layers", "1", "-o", "out/x"),

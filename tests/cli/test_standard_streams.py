@@ -86,6 +86,11 @@ PRINTING: dict[str, Arguments] = {
         *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1, "--no-guard"),
     ),
+    "train-multi": lambda place: (
+        *("--set", f"nli:{place / 'nli.jsonl'}", "--set", f"sts:{place / 'pairs.tsv'},scale=0-5"),
+        *("--base", place.model, "-o", place.new(), "--batch-size", 3),
+        *("--max-steps", 1, "--no-guard"),
+    ),
     "train-reranker": lambda place: (
         *(place / "ranking.jsonl", "--base", place.model, "-o", place.new(), "--batch-size", 3),
         *("--max-steps", 1),
