@@ -55,6 +55,7 @@ def loss_of(
         "groups": [{"input_ids": vectors, "mask": None}],
         "columns": torch.tensor(columns),
         "targets": torch.tensor([0.9, 0.1, 0.4], dtype=torch.float32),
+        "sizes": [len(vectors)],
     }
     network = Given(normalizes=normalizes)
     found: torch.Tensor = Siamese(network, objective, NO_HEAD, sizes=sizes)(batch)

@@ -202,7 +202,7 @@ def test_an_interrupted_run_is_resumed_to_the_same_weights(
         train_multi(root / "base", sets(root), tmp_path / out, config=settings)
 
     run("whole")
-    with interrupted_run(20):
+    with interrupted_run(10):
         run("other")
     run("other", resume=True)
     assert weight_bytes(tmp_path / "other") == weight_bytes(tmp_path / "whole")

@@ -17,6 +17,7 @@ OVERRIDDEN = {
     "_load_rng_state": ["self", "checkpoint"],
     "_load_scaler": ["self", "checkpoint"],
     "_save_checkpoint": ["self", "model", "trial"],
+    "_wrap_model": ["self", "model", "training", "dataloader"],
 }
 CALLED = {
     "_save_optimizer_and_scheduler": ["self", "output_dir"],
