@@ -101,6 +101,17 @@ from .training.merging import (
     Merged as Merged,
     merge as merge,
 )
+from .training.pretraining.adapt import (
+    adapt as adapt,
+)
+from .training.pretraining.config import (
+    AdaptConfig as AdaptConfig,
+)
+from .training.pretraining.tasks import (
+    MaskedSpans as MaskedSpans,
+    MaskedTokens as MaskedTokens,
+    MaskedWords as MaskedWords,
+)
 from .training.nli import (
     train_nli as train_nli,
 )

@@ -42,6 +42,7 @@ _COMMANDS = {
         "Train a re-ranker, a cross-encoder of one score, for search --rerank.",
     ),
     "distill": ("train", "Train a smaller or multilingual encoder by the vectors of a teacher."),
+    "adapt": ("adapt", "Pretrain an encoder further on one's own texts, without labels."),
     "merge": ("merge", "Average the weights of two encoders of the same shape."),
     "eval": ("evaluate", "Evaluate encoders and indexes."),
     "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),

@@ -33,12 +33,12 @@ require_gain_option = click.option(
 )
 
 
-def config_options(*forms: DataForm) -> Decorator:
-    """Adds the options of `TrainConfig` for forms of data; the command gets it as `config`."""
+def config_options(*forms: DataForm, kind: type[TrainConfig] = TrainConfig) -> Decorator:
+    """Adds the options of a kind of `TrainConfig` for forms of data; it is given as `config`."""
     own = {name for form in forms for name in form.settings}
     options = {
         name: option
-        for name, option in setting_options(TrainConfig).items()
+        for name, option in setting_options(kind).items()
         if name in own or name not in FORM_SETTINGS
     }
 
@@ -46,7 +46,7 @@ def config_options(*forms: DataForm) -> Decorator:
         @functools.wraps(command)
         def with_config(*, quiet: bool, report_to: tuple[str, ...] | None, **given: Any) -> Any:
             values = {name: given.pop(name) for name in options if name in given}
-            config = TrainConfig(**values, report_to=report_to or (), progress=not quiet)
+            config = kind(**values, report_to=report_to or (), progress=not quiet)
             return command(config=config, **given)
 
         return decorated(with_config, (*options.values(), quiet_option))

@@ -30,6 +30,13 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
         ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
         ("steps", _steps(record)),
     ]
+    if held_out := record.get("held_out"):
+        sides = (
+            f"{decimal(held_out[side]['held_out_loss'])}, accuracy "
+            f"{percent(held_out[side]['held_out_accuracy'])} %"
+            for side in ("after", "before")
+        )
+        facts.append(("held-out loss", "; before ".join(sides)))
     measure = result.after.measure
     if result.after.dev_score is not None:
         facts.append((f"dev {measure}", f"{_score(result.after)}, before {_score(result.before)}"))

@@ -49,6 +49,11 @@ class BatchOrder:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def epoch(self) -> int:
+        """That epoch, from 0."""
+        return self._epoch
+
     def set_epoch(self, epoch: int) -> None:
         """The epoch whose order `iter` gives."""
         self._epoch = epoch

@@ -121,6 +121,15 @@ PARALLEL = DataForm(
     limits=_TEACHER_LIMITS,
 )
 
+UNLABELED = DataForm(
+    "unlabeled",
+    "texts without labels",
+    1,
+    settings=("merge_base",),
+    limits="It was trained to predict tokens, not to place texts of similar meaning near each "
+    "other: train it on pairs afterwards.",
+)
+
 DISTILLED = (TEXTS, TEXT_PAIRS, PARALLEL)
 """The forms of data that `distill` takes."""
 
@@ -133,7 +142,7 @@ SEVERAL = DataForm(
 )
 """Rows of other forms, each a `SetRow`; their labels are those of each set."""
 
-FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING, *DISTILLED, SEVERAL)}
+FORMS = {form.key: form for form in (NLI, SCORED, PAIRS, RANKING, *DISTILLED, UNLABELED, SEVERAL)}
 FORM_SETTINGS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.settings))
 
 
@@ -199,12 +208,14 @@ class TrainingData:
         rows: In the order of the sources.
         sources: Where they came from; none for rows that a caller made.
         overlapping: Rows left out since they are in the dev set.
+        held_out: Further rows, which are not trained on.
     """
 
     form: DataForm
     rows: Sequence[tuple[Any, ...]]
     sources: tuple[DataSource, ...] = ()
     overlapping: int = 0
+    held_out: Sequence[tuple[Any, ...]] = ()
 
     @property
     def label_numbers(self) -> list[int]:

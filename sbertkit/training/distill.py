@@ -1,20 +1,16 @@
 """`distill`: from a teacher's vectors or scores to a smaller, or multilingual, sentence encoder."""
 
-import hashlib
-import logging
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sbertkit.arguments import path_text
-from sbertkit.data import ReadOptions, ReadReport, read_corpus
+from sbertkit.data import ReadOptions
 from sbertkit.data.named import local_path
 from sbertkit.data.text_pairs import PairFile, read_parallel, read_text_pairs
 from sbertkit.errors import InputError
-from sbertkit.storage import sha256_file
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import (
     PARALLEL,
@@ -29,13 +25,10 @@ from sbertkit.training.objectives import Objective, find_objective, objectives_o
 from sbertkit.training.objectives.taught import Taught
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
+from sbertkit.training.texts import Paths, given_paths, read_texts
 
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult
-
-logger = logging.getLogger(__name__)
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _DEFAULT = TrainConfig()
 _READ = ReadOptions()
@@ -144,16 +137,13 @@ def _given(data: Paths | None, parallel: Paths | None) -> list[str]:
     Raises:
         InputError: There are none, or data of both kinds.
     """
-    paths = [
-        [] if one is None else [one] if isinstance(one, str | os.PathLike) else list(one)
-        for one in (data, parallel)
-    ]
+    paths = [given_paths(one) for one in (data, parallel)]
     if all(paths):
         raise InputError(
             "data and parallel (--parallel) do not go together: texts have no translation; leave "
             "one of them out"
         )
-    given = [path_text(path) for side in paths for path in side]
+    given = [path for side in paths for path in side]
     if not given:
         raise InputError("expected texts to distill on, or parallel (--parallel), found none")
     return given
@@ -170,7 +160,7 @@ def _read(
     if form is not TEXT_PAIRS and config.split is not None:
         raise InputError(f"split (--split) is not for {form.name}; leave it out")
     if form is TEXTS:
-        return _read_texts(paths, read)
+        return read_texts(TEXTS, paths, read)
     if form is PARALLEL:
         found = read_parallel(paths)
     else:
@@ -185,23 +175,3 @@ def _read(
 
 def _source(file: PairFile) -> DataSource:
     return DataSource(file.source, file.sha256, len(file.pairs), file.skipped)
-
-
-def _read_texts(paths: Sequence[str], read: ReadOptions) -> TrainingData:
-    """The texts of corpora."""
-    rows: list[tuple[str]] = []
-    sources = []
-    for path in paths:
-        report = ReadReport()
-        texts = [found.document.text for found in read_corpus(path, read, report)]
-        for warning in report.warnings():
-            logger.warning("%s: %s", path, warning)
-        if Path(path).is_file():
-            sha256 = sha256_file(Path(path))
-        else:
-            sha256 = hashlib.sha256(repr(texts).encode()).hexdigest()
-        sources.append(DataSource(path, sha256, len(texts)))
-        rows += [(text,) for text in texts]
-    if not rows:
-        raise InputError(f"{paths[0]}: expected texts, found none that is not blank")
-    return TrainingData(TEXTS, rows, tuple(sources))

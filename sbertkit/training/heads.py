@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from sbertkit.arguments import whole_number
 from sbertkit.errors import InputError
 from sbertkit.training.objectives import OBJECTIVES, Objective
+from sbertkit.training.pretraining.heads import load_task_heads, write_task_heads
+from sbertkit.training.pretraining.tasks import PretrainingTask
 
 FOLDER = "head"
 FOLDER_OF_SETS = "heads"
@@ -30,6 +32,8 @@ class Head(NamedTuple):
 
 def write_heads(head: nn.Module, objective: Objective, dim: int, folder: Path) -> None:
     """Writes the head of an objective, or of each set, into a model folder where it has weights."""
+    if isinstance(objective, PretrainingTask):
+        write_task_heads(head, folder)
     for one in objective.heads(head):
         _write(one.module, one.objective, dim, _place(folder, one.name))
 
@@ -40,6 +44,8 @@ def load_heads(head: nn.Module, objective: Objective, folder: Path) -> None:
     Raises:
         InputError: See `read_head`.
     """
+    if isinstance(objective, PretrainingTask):
+        load_task_heads(head, folder)
     for one in objective.heads(head):
         known = read_head(folder, one.name)
         if known is not None:

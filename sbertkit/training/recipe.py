@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sbertkit.arguments import path_text
@@ -14,6 +15,7 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import FORM_SETTINGS, DataForm, TrainingData
 from sbertkit.training.dev_set import DevSet, RankingDevSet
 from sbertkit.training.objectives import Objective
+from sbertkit.training.pretraining.tasks import PretrainingTask
 from sbertkit.training.retrieval_dev import read_dev
 
 if TYPE_CHECKING:
@@ -194,8 +196,10 @@ class Recipe:
         from sbertkit.training.heads import read_head
 
         torch.manual_seed(self.config.seed)
-        head = self.objective.make_head(encoder.dim)
         folder = resolve_model(encoder.options.model)
+        if isinstance(self.objective, PretrainingTask):
+            return self._task_head(self.objective, encoder, folder)
+        head = self.objective.make_head(encoder.dim)
         for one in self.objective.heads(head):
             known = None
             if one.module.state_dict():
@@ -203,6 +207,15 @@ class Recipe:
             if known is not None and (known.objective, known.dim) == (one.objective, encoder.dim):
                 logger.info("continuing from the head of %s", encoder.options.model)
                 one.module.load_state_dict(known.module.state_dict())
+        return head
+
+    def _task_head(self, task: PretrainingTask, encoder: Encoder, folder: Path) -> "nn.ModuleDict":
+        """The heads of a pretraining task, which continue those of the base."""
+        from sbertkit.training.pretraining.heads import load_task_heads
+
+        head = task.task_head(encoder)
+        for name in load_task_heads(head, folder):
+            logger.info("continuing from the head %s of %s", name, encoder.options.model)
         return head
 
 

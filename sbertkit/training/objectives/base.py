@@ -36,7 +36,7 @@ class Objective:
     Attributes:
         name: As users write it.
         data_forms: What it may be trained on.
-        normalize: Whether it is best trained on vectors of unit length.
+        normalize: Whether it is best trained on vectors of unit length; None for as the base has.
         learning_rate: Peak learning rate that suits it.
         summary: What happened to the texts in training, for the model card.
         formula: The loss of an example, for the model card.
@@ -50,7 +50,7 @@ class Objective:
 
     name: ClassVar[str]
     data_forms: ClassVar[tuple[DataForm, ...]]
-    normalize: ClassVar[bool]
+    normalize: ClassVar[bool | None]
     learning_rate: ClassVar[float]
     summary: ClassVar[str]
     formula: ClassVar[str]

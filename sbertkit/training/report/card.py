@@ -8,7 +8,8 @@ from jinja2 import Environment, PackageLoader
 
 from sbertkit.formatting import UNDEFINED, percent
 from sbertkit.training.data_forms import FORMS
-from sbertkit.training.objectives import OBJECTIVES
+from sbertkit.training.objectives import OBJECTIVES, Objective
+from sbertkit.training.pretraining.tasks import TASKS
 from sbertkit.training.report import markdown
 from sbertkit.training.report.markdown import base_name, finite
 
@@ -29,7 +30,8 @@ def model_card(record: Mapping[str, Any]) -> str:
     """
     hub_name = record.get("base_model")
     hub_name = hub_name if _is_hub_name(hub_name) else None
-    objective = OBJECTIVES.get(str(record.get("objective")))
+    known: dict[str, type[Objective]] = {**OBJECTIVES, **TASKS}
+    objective = known.get(str(record.get("objective")))
     before, after = (record.get(side) or {} for side in ("before", "after"))
     cosines = [side.get("label_cosines") or {} for side in (before, after)]
     return (

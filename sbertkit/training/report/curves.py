@@ -12,6 +12,8 @@ from sbertkit.errors import InputError
 
 _GROUPS = (
     ("loss", "grad_norm", "learning_rate"),
+    ("held_out_loss",),
+    ("held_out_accuracy",),
     ("dev_spearman",),
     ("dev_ndcg",),
     (
@@ -58,6 +60,8 @@ _STYLES = {
     "loss": _Style("loss", "#0072B2"),
     "learning_rate": _Style("learning rate", "#0072B2"),
     "grad_norm": _Style("gradient norm", "#D55E00"),
+    "held_out_loss": _Style("held-out loss", "#0072B2", "o"),
+    "held_out_accuracy": _Style("held-out accuracy", "#D55E00", "s"),
     "dev_spearman": _Style("dev", "#0072B2", "o"),
     "dev_ndcg": _Style("dev", "#0072B2", "o"),
     "random_cosine": _Style("cosine of random pairs", "#0072B2", "o"),
@@ -91,10 +95,11 @@ def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
 
     Args:
         rows: Lines of the log in any mixture, each with ``step`` and some of ``loss``,
-            ``grad_norm``, ``learning_rate``, ``dev_spearman`` or ``dev_ndcg`` (step 0: before
-            training), ``random_cosine``, ``uniformity``, ``effective_rank``, ``entailment``,
-            ``neutral`` and ``contradiction``, of several sets ``loss NAME`` and ``NAME: LABEL``;
-            other keys are left alone.
+            ``grad_norm``, ``learning_rate``, ``held_out_loss``, ``held_out_accuracy``,
+            ``dev_spearman`` or ``dev_ndcg`` (step 0: before training), ``random_cosine``,
+            ``uniformity``, ``effective_rank``, ``entailment``, ``neutral`` and
+            ``contradiction``, of several sets ``loss NAME`` and ``NAME: LABEL``; other keys are
+            left alone.
 
     Raises:
         InputError: A row without a step that is a whole number from 0.
@@ -323,6 +328,8 @@ def _lines_on(label: str) -> Callable[[Any, Mapping[str, _Line]], None]:
 _PANELS = (
     _Panel("Loss", ("loss",), _draw_loss),
     _Panel("Learning rate and gradient norm", ("learning_rate", "grad_norm"), _draw_two_scales),
+    _Panel("Held-out loss", ("held_out_loss",), _lines_on("loss")),
+    _Panel("Held-out accuracy", ("held_out_accuracy",), _lines_on("accuracy")),
     _Panel("Dev Spearman × 100", ("dev_spearman",), _draw_dev),
     _Panel("Dev nDCG@10 × 100", ("dev_ndcg",), _draw_dev),
     _Panel("Isotropy", ("random_cosine", "uniformity"), _draw_two_scales),

@@ -45,7 +45,8 @@ def identity_of(task: Task) -> dict[str, Any]:
 def _data(data: TrainingData) -> list[dict[str, str]]:
     """Hashes of the files, or of the rows themselves where they are not those of the files."""
     read = sum(source.rows for source in data.sources)
-    if data.sources and read == len(data.rows) + data.overlapping:
+    kept = len(data.rows) + data.overlapping + len(data.held_out)
+    if data.sources and read == kept:
         return [
             {"file": Path(source.source).name, "sha256": source.sha256} for source in data.sources
         ]

@@ -91,11 +91,13 @@ class Tracked:
         encoder: In training.
         probe: Pairs for the guard; None for no guard.
         dev: The dev set, if any.
+        measure: Gives the figures of texts that are held out, if there are any.
     """
 
     encoder: Encoder
     probe: Probe | None
     dev: DevSet | None
+    measure: Callable[[], dict[str, float]] = dict
 
 
 @dataclass(slots=True)
@@ -215,6 +217,8 @@ class Monitor(TrainerCallback):  # type: ignore[misc]  # transformers has no typ
                 return
         healthy = self.guard is None or not self.guard.has_warning
         if self.plan.is_checkpoint(step):
+            if figures := self._tracked.measure():
+                self.report(figures)
             if self._tracked.dev is not None:
                 self._score(step, control, may_be_best=healthy)
             if self.verdict is not None:

@@ -4,9 +4,10 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.integrations import integration_utils as trackers
@@ -15,7 +16,6 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError, MissingDependency, SbertkitError, TrainingStopped
 from sbertkit.progress import say, track, under_way
 from sbertkit.training.averages import average_into, kept_weights
-from sbertkit.training.batches import Collator
 from sbertkit.training.dev_set import MEASURES
 from sbertkit.training.recipe import Recipe, Task
 from sbertkit.training.results import Quality, TrainResult
@@ -42,8 +42,8 @@ from sbertkit.training.run.lineage import environment, identity_of, record_of
 from sbertkit.training.run.metrics_log import RunLog
 from sbertkit.training.run.model_files import read_model, write_model, write_output
 from sbertkit.training.run.monitor import Monitor, Tracked
+from sbertkit.training.run.pretraining import collator_of, measured, model_of
 from sbertkit.training.run.setup import Setup, set_up, trainer_arguments
-from sbertkit.training.run.siamese import Siamese
 from sbertkit.training.run.teaching import has_teacher_vectors, taught
 from sbertkit.training.run.trainer import SiameseTrainer
 
@@ -70,8 +70,10 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
         setup = set_up(task)
     if shown and setup.moving.parts:
         say(f"what moves: {setup.moving}")
+    task = setup.task
+    measure = measured(setup)
     with under_way("measuring the encoder before training", shown=shown):
-        before = _quality(task)
+        before = _quality(task, measure)
     if not task.encoder.spec.scores_pairs:  # whose head may be new
         _check_start(before.snapshot, task.encoder)
     if (
@@ -95,15 +97,16 @@ def _run(task: Task, folder: RunFolder) -> TrainResult:
             monitor, log = _train(setup, folder, checkpoint, before)
         _check_end(monitor, folder)
         _take_best(setup, monitor, folder)
-        after = trained = _quality(task)
+        after = trained = _quality(task, measure)
         # A fault first seen at the last step is confirmed, or not, by this larger snapshot.
         if monitor.guard is not None and monitor.guard.has_warning:
             monitor.verdict = monitor.guard.judge(after.snapshot, check_labels=True)
             _check_end(monitor, folder)
         if base:
             average_into(task.encoder.torch, base, config.merge_base or 0.0)
-            after = _quality(task)
+            after = _quality(task, measure)
         record = record_of(setup, identity, monitor, before.quality, after.quality)
+        record["held_out"] = _held_out(task, before, after)
         record["unmerged"] = trained.quality.to_dict() if base else None
         result = TrainResult(
             folder.output, record["steps"], before.quality, after.quality, tuple(log.rows), record
@@ -207,15 +210,23 @@ def _check_trackers(names: tuple[str, ...]) -> None:
 class _Measured:
     quality: Quality
     snapshot: SpaceSnapshot
+    held_out: dict[str, float]
 
     def row(self) -> dict[str, float | None]:
         """The values by name, as the log has them."""
         scores = {f"dev_{measure}": getattr(self.quality, measure) for measure in MEASURES}
         known = {name: score for name, score in scores.items() if score is not None}
-        return self.snapshot.row() | known
+        return self.snapshot.row() | known | self.held_out
 
 
-def _quality(task: Task) -> _Measured:
+def _held_out(task: Task, before: _Measured, after: _Measured) -> dict[str, Any] | None:
+    """What is recorded of the texts that are held out."""
+    if not before.held_out:
+        return None
+    return {"texts": len(task.data.held_out), "before": before.held_out, "after": after.held_out}
+
+
+def _quality(task: Task, measure: Callable[[], dict[str, float]]) -> _Measured:
     """The encoder as it is now, over more pairs than the guard reads."""
     encoder = task.encoder
     encoder.torch.network.eval()
@@ -227,8 +238,8 @@ def _quality(task: Task) -> _Measured:
             f"{encoder.options.model} gives NaN or infinite values; its weights are damaged"
         )
     score = None if task.dev is None else task.dev.score(encoder, interval=True)
-    measure = "spearman" if task.dev is None else task.dev.measure
-    return _Measured(Quality.of(score, snapshot, measure), snapshot)
+    name = "spearman" if task.dev is None else task.dev.measure
+    return _Measured(Quality.of(score, snapshot, name), snapshot, measure())
 
 
 def _train(
@@ -247,7 +258,7 @@ def _train(
         guard = None if first is None else Guard(first, task.data.form.orders)
     with track("training", setup.plan.total, shown=config.progress, note=log.note) as advance:
         advance(step)
-        tracked = Tracked(encoder, probe, task.dev)
+        tracked = Tracked(encoder, probe, task.dev, measured(setup))
         monitor = Monitor(tracked, setup.plan, guard, log, advance)
         if checkpoint is not None:
             monitor.steps = checkpoint.step
@@ -257,35 +268,19 @@ def _train(
             return monitor, log
         encoder.torch.make_trainable()
         setup.moving.start()
-        rank, processes = launch()
-        model = Siamese(
-            encoder.torch.network,
-            task.objective,
-            task.head,
-            sizes=config.matryoshka,
-            caches=config.mini_batch is not None,
-        )
         trainer = SiameseTrainer(
-            model,
+            model_of(setup),
             trainer_arguments(setup, folder),
             order=setup.order,
-            collator=Collator(
-                setup.examples,
-                setup.table,
-                encoder.spec.collator,
-                task.objective,
-                mini_batch=config.mini_batch,
-                rank=rank,
-                processes=processes,
-            ),
+            collator=collator_of(setup),
             store=folder.store,
             monitor=monitor,
             moving=setup.moving,
             write_model=lambda place: write_model(setup, place),
             read_model=lambda place: read_model(setup, place),
         )
-        if rank:  # dropout of its own
-            torch.manual_seed(config.seed + rank)
+        if launch().rank:  # dropout of its own
+            torch.manual_seed(config.seed + launch().rank)
         try:
             with monitor.signals():
                 trainer.train(None if checkpoint is None else str(checkpoint.folder))

@@ -11,6 +11,7 @@ from transformers import TrainingArguments
 from sbertkit.training.batches import BatchOrder
 from sbertkit.training.config import PROPORTIONAL, TrainConfig
 from sbertkit.training.examples import Examples, TextTable
+from sbertkit.training.pretraining.training import HeldOut
 from sbertkit.training.recipe import Task
 from sbertkit.training.run.activations import checkpoint_activations
 from sbertkit.training.run.collective import TIMEOUT
@@ -20,6 +21,7 @@ from sbertkit.training.run.lora import LowRank
 from sbertkit.training.run.monitor import Plan
 from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.precision import choose_precision
+from sbertkit.training.run.pretraining import table_of, with_held_out
 from sbertkit.training.set_order import SetOrder
 
 logger = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class Setup:
         warmup: Optimizer steps of the warm-up.
         precision: ``fp32``, ``bf16`` or ``fp16``.
         low_rank: The matrices of LoRA.
+        held_out: Texts that a pretraining task is measured on.
     """
 
     task: Task
@@ -56,6 +59,7 @@ class Setup:
     warmup: int
     precision: str
     low_rank: LowRank | None = None
+    held_out: HeldOut | None = None
 
     @property
     def device(self) -> torch.device:
@@ -76,9 +80,10 @@ def set_up(task: Task) -> Setup:
     if config.gradient_checkpointing:
         checkpoint_activations(encoder)
     low_rank = None if config.lora is None else LowRank(encoder, config)
-    table = TextTable(encoder)
+    table = table_of(task)
     examples = task.objective.examples(task.data, table)
     table.tokenize()
+    task, held_out = with_held_out(task, table)
     order = _order(examples, table, config)
     updates = -(-len(order) // config.accumulation)
     total = config.max_steps or max(1, math.ceil(config.epochs * updates))
@@ -103,7 +108,7 @@ def set_up(task: Task) -> Setup:
     )
     if moving.parts:
         logger.info("what moves: %s", moving)
-    return Setup(task, examples, table, order, plan, moving, warmup, precision, low_rank)
+    return Setup(task, examples, table, order, plan, moving, warmup, precision, low_rank, held_out)
 
 
 def _order(examples: Examples, table: TextTable, config: TrainConfig) -> BatchOrder | SetOrder:

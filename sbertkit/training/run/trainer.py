@@ -26,6 +26,7 @@ from transformers import (
 from sbertkit.errors import TrainingStopped
 from sbertkit.storage import writer_errors
 from sbertkit.training.batches import BatchOrder, Collator
+from sbertkit.training.pretraining.training import Pretrainer, TaskCollator
 from sbertkit.training.run.checkpoint_state import (
     OPTIMIZER,
     SCHEDULER,
@@ -66,7 +67,7 @@ class _Unfreezing(TrainerCallback):  # type: ignore[misc]  # no types there
 
 
 class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
-    """Trains a `Siamese`.
+    """Trains a `Siamese` or a `Pretrainer`.
 
     Args:
         model: On its device.
@@ -82,11 +83,11 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
 
     def __init__(
         self,
-        model: Siamese,
+        model: Siamese | Pretrainer,
         args: TrainingArguments,
         *,
         order: BatchOrder | SetOrder,
-        collator: Collator,
+        collator: Collator | TaskCollator,
         store: CheckpointStore,
         monitor: Monitor,
         moving: Moving,

@@ -1,0 +1,102 @@
+"""``adapt``."""
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbertkit.cli.completion import PATH
+from sbertkit.cli.options import given_options
+from sbertkit.cli.output import print_facts
+from sbertkit.cli.read_options import read_options
+from sbertkit.cli.settings import Names, setting_options
+from sbertkit.cli.train_options import config_options, decorated, refuse_idle, require_gain_option
+from sbertkit.cli.train_report import require_gain, result_facts
+from sbertkit.encoder.pooling import POOLINGS
+from sbertkit.training.data_forms import UNLABELED
+from sbertkit.training.pretraining.config import AdaptConfig
+from sbertkit.training.pretraining.tasks import TASKS, find_task
+
+if TYPE_CHECKING:
+    from sbertkit import ReadOptions
+
+
+def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--task`` and the options of all tasks; the command gets the `task`."""
+    having: dict[str, list[str]] = defaultdict(list)
+    for name, kind in TASKS.items():
+        for option in setting_options(kind):
+            having[option].append(name)
+    options = {
+        option: setting_options(TASKS[names[0]], _of_tasks(names))[option]
+        for option, names in having.items()
+    }
+
+    @functools.wraps(command)
+    def with_task(*, task: tuple[str, ...], **given: Any) -> Any:
+        kind = type(find_task(task))
+        values = {name: given.pop(name) for name in options}
+        chosen = given_options(click.get_current_context()) & values.keys()
+        for name in sorted(chosen):
+            if kind.name not in having[name]:
+                wanted = " or ".join(having[name])
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --task {wanted}")
+        return command(task=kind(**{name: values[name] for name in chosen}), **given)
+
+    choice = click.option(
+        "--task",
+        type=Names(tuple(TASKS)),
+        default=next(iter(TASKS)),
+        show_default=True,
+        metavar="TASK",
+        help=f"What is learned from the texts: {', '.join(TASKS)}.",
+    )
+    return decorated(with_task, (choice, *options.values()))
+
+
+def _of_tasks(names: list[str]) -> str:
+    return "" if len(names) == len(TASKS) else f" Of the task {' or '.join(names)}."
+
+
+@click.command(name="adapt")
+@click.argument("corpus", type=PATH, nargs=-1, required=True)
+@click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
+@click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
+@click.option(
+    "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, what the base declares."
+)
+@_task_options
+@read_options
+@click.option("--dev", metavar="FILE", help="Scored sentence pairs, or the name of such, as stsb.")
+@config_options(UNLABELED, kind=AdaptConfig)
+@require_gain_option
+def adapt(
+    corpus: tuple[str, ...],
+    base: str,
+    output: str,
+    read: "ReadOptions",
+    config: AdaptConfig,
+    *,
+    gain_wanted: bool,
+    **given: Any,
+) -> None:
+    """Pretrain an encoder further on one's own texts, without labels.
+
+    CORPUS are texts in any format that index reads. The model appears at DIR when it is done; until
+    then everything is in DIR.run. The heads that predict tokens are in DIR/pretraining; a later run
+    with DIR as base continues from them.
+
+    \b
+    Example:
+      sbertkit adapt notes.txt --base all-MiniLM-L6-v2 -o models/notes
+      sbertkit adapt notes.txt --base bert-base-uncased --task span --pack -o models/notes
+    """
+    refuse_idle(click.get_current_context())
+    from sbertkit.training.pretraining.adapt import adapt as train
+
+    result = train(base, corpus, output, read=read, config=config, **given)
+    print_facts(result_facts(result))
+    if gain_wanted:
+        require_gain([result.gain])

@@ -1,0 +1,134 @@
+"""`adapt`: pretraining of an encoder on one's own texts, which need no labels."""
+
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sbertkit.arguments import path_text
+from sbertkit.data import ReadOptions
+from sbertkit.errors import InputError, InputTypeError
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.data_forms import UNLABELED, TrainingData
+from sbertkit.training.dev_set import DevSet
+from sbertkit.training.pretraining.config import AdaptConfig
+from sbertkit.training.pretraining.tasks import PretrainingTask, find_task
+from sbertkit.training.recipe import Recipe
+from sbertkit.training.run.distributed import launch
+from sbertkit.training.start import train
+from sbertkit.training.texts import Paths, given_paths, read_texts
+
+if TYPE_CHECKING:
+    from sbertkit.training.results import TrainResult
+
+_DEFAULT = AdaptConfig()
+_READ = ReadOptions()
+MAX_HELD_OUT = 1_000
+"""Texts that loss and accuracy are measured on, at most."""
+
+
+def adapt(
+    base: str | os.PathLike[str],
+    corpus: Paths,
+    output: str | os.PathLike[str],
+    *,
+    task: str | PretrainingTask | Sequence[str | PretrainingTask] = "mlm",
+    pooling: str | None = None,
+    dev: str | os.PathLike[str] | DevSet | None = None,
+    read: ReadOptions = _READ,
+    config: AdaptConfig = _DEFAULT,
+) -> "TrainResult":
+    """Pretrains an encoder further on texts without labels.
+
+    The folder, checkpoints and resuming are as for `train_nli`. The heads that predict tokens are
+    in the folder ``pretraining`` of the output: a later run continues from them. They begin as the
+    base's own head where its checkpoint has one.
+
+    Args:
+        base: A model folder or a hub name, of a model with a mask token.
+        corpus: Corpora for `read_corpus`, one or several.
+        output: A new folder for the trained encoder.
+        task: ``mlm``, ``wwm`` or ``span``; or one of `sbertkit.training.pretraining.tasks` with
+            options of its own, such as ``MaskedWords(mask=0.2)``.
+        pooling: See `Encoder.load`; None for what the base declares.
+        dev: Scored sentence pairs, as `train_nli` takes them.
+        read: How corpora are read.
+        config: All further settings.
+
+    Raises:
+        InputError: Corpus, base, output or settings are refused; nothing is written then.
+        InputTypeError: No `AdaptConfig`.
+        TrainingStopped: The loss is no longer finite; the last good checkpoint is kept.
+        StorageError: Another run writes to the output, the disk is full or the like; the last
+            checkpoint is complete.
+        KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
+    """
+    recipe = adapt_recipe(
+        base, corpus, task=task, pooling=pooling, dev=dev, read=read, config=config
+    )
+    return train(recipe, output)
+
+
+def adapt_recipe(
+    base: str | os.PathLike[str],
+    corpus: Paths,
+    *,
+    task: str | PretrainingTask | Sequence[str | PretrainingTask],
+    pooling: str | None,
+    dev: str | os.PathLike[str] | DevSet | None,
+    read: ReadOptions,
+    config: AdaptConfig,
+) -> Recipe:
+    """The recipe of `adapt`, with its arguments and errors."""
+    if not isinstance(config, AdaptConfig):
+        raise InputTypeError(f"config must be an AdaptConfig, found {type(config).__name__}")
+    chosen = find_task(task)
+    if config.mini_batch is not None:
+        raise InputError(
+            "mini_batch (--mini-batch) caches gradients of text vectors, which adapt has none of; "
+            "take a smaller batch_size (--batch-size) with accumulation (--accumulation)"
+        )
+    if launch().processes > 1:
+        raise InputError(f"adapt is for one process, found {launch().processes}; start one")
+    paths = given_paths(corpus)
+    if not paths:
+        raise InputError("expected a corpus to train on, found none")
+    # Predicting tokens may narrow the cone of text vectors, which later training widens again.
+    config = replace(config, guard=False)
+    return Recipe(
+        path_text(base), UNLABELED, partial(_read, paths, read), pooling, chosen, dev, config
+    )
+
+
+def _read(paths: Sequence[str], read: ReadOptions, config: TrainConfig) -> TrainingData:
+    """The texts, some of which are held out."""
+    if config.split is not None:
+        raise InputError(f"split (--split) is not for {UNLABELED.name}; leave it out")
+    data = read_texts(UNLABELED, paths, read)
+    share = config.held_out if isinstance(config, AdaptConfig) else 0.0
+    held_out = set(_held_out([row[0] for row in data.rows], share, config.seed, paths[0]))
+    return replace(
+        data,
+        rows=[row for row in data.rows if row[0] not in held_out],
+        held_out=[row for row in dict.fromkeys(data.rows) if row[0] in held_out],
+    )
+
+
+def _held_out(texts: Sequence[str], share: float, seed: int, path: str) -> list[str]:
+    """Some of the distinct texts, the same for the same seed, whatever their order.
+
+    Raises:
+        InputError: There is but one.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) < 2:
+        raise InputError(
+            f"{path}: expected several different texts, of which some are held out, found one; "
+            "split it into records or lines, or add texts"
+        )
+    count = min(MAX_HELD_OUT, max(1, round(share * len(distinct))))
+    return sorted(
+        distinct, key=lambda text: (zlib.crc32(f"{seed} {text}".encode(errors="replace")), text)
+    )[:count]

@@ -1,0 +1,270 @@
+"""What predicts tokens above an encoder: its weights in checkpoints and in our folders."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.activations import ACT2FN
+
+from sbertkit.encoder import Encoder
+from sbertkit.encoder.layout import read_model_folder
+from sbertkit.encoder.network import token_states
+from sbertkit.encoder.resolve import resolve_model
+from sbertkit.errors import InputError
+from sbertkit.training.pretraining.tasks.base import TaskLoss
+from sbertkit.training.pretraining.vocabulary import embeddings
+
+FOLDER = "pretraining"
+"""Has a file of weights for each head, beside the model."""
+_SUFFIX = ".safetensors"
+_DEVIATION = 0.02
+"""Of new weights, as those of BERT."""
+_POSITIONS_PER_WORD = 4
+
+
+class _Layout(NamedTuple):
+    """Where a family of checkpoints has its masked language model's head."""
+
+    dense: str
+    norm: str
+    bias: tuple[str, ...]
+
+
+_LAYOUTS = (
+    _Layout(
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        ("cls.predictions.bias", "cls.predictions.decoder.bias"),
+    ),
+    _Layout("lm_head.dense", "lm_head.layer_norm", ("lm_head.bias", "lm_head.decoder.bias")),
+    _Layout("vocab_transform", "vocab_layer_norm", ("vocab_projector.bias",)),
+    _Layout(
+        "predictions.dense",
+        "predictions.LayerNorm",
+        ("predictions.bias", "predictions.decoder.bias"),
+    ),
+    _Layout(
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        ("generator_lm_head.bias",),
+    ),
+    _Layout(
+        "lm_predictions.lm_head.dense",
+        "lm_predictions.lm_head.LayerNorm",
+        ("lm_predictions.lm_head.bias",),
+    ),
+    _Layout("head.dense", "head.norm", ("decoder.bias",)),
+)
+"""BERT and DeBERTa; RoBERTa, MPNet and Longformer; DistilBERT; ALBERT; ELECTRA's generator;
+DeBERTa-v3; ModernBERT."""
+
+
+class LmHead(nn.Module):
+    """From token vectors to scores of all tokens, by the encoder's input embeddings.
+
+    Source: Devlin et al. 2019, BERT, in https://github.com/google-research/bert, 2018,
+        ``get_masked_lm_output``; tied embeddings: Press & Wolf 2017.
+
+    Args:
+        hidden: Size of a token vector.
+        size: Of an input embedding.
+        vocabulary: How many embeddings there are.
+        activation: As config.json names it.
+        eps: Of the normalization.
+    """
+
+    def __init__(
+        self, hidden: int, size: int, vocabulary: int, *, activation: str, eps: float
+    ) -> None:
+        super().__init__()
+        self.dense = nn.Linear(hidden, size)
+        self.norm = nn.LayerNorm(size, eps=eps)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        self.activation = ACT2FN[activation]
+        nn.init.normal_(self.dense.weight, std=_DEVIATION)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
+        """Scores (n, vocabulary) of token vectors (n, hidden)."""
+        found = self.norm(self.activation(self.dense(states)))
+        return functional.linear(found, embedding, self.bias)
+
+
+class SpanHead(nn.Module):
+    """From the token vectors beside a span, and a place in it, to scores of all tokens.
+
+    Source: Joshi et al. 2020, SpanBERT, section 3.2: two layers with GELU and layer normalization.
+
+    Args:
+        hidden: Size of a token vector.
+        size: Of an input embedding.
+        vocabulary: How many embeddings there are.
+        positions: Places that are told apart; later ones count as the last.
+        eps: Of the normalization.
+    """
+
+    def __init__(
+        self, hidden: int, size: int, vocabulary: int, *, positions: int, eps: float
+    ) -> None:
+        super().__init__()
+        self.position = nn.Embedding(positions, hidden)
+        self.first = nn.Linear(3 * hidden, hidden)
+        self.first_norm = nn.LayerNorm(hidden, eps=eps)
+        self.second = nn.Linear(hidden, size)
+        self.second_norm = nn.LayerNorm(size, eps=eps)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        for layer in (self.first, self.second):
+            nn.init.normal_(layer.weight, std=_DEVIATION)
+            nn.init.zeros_(layer.bias)
+        nn.init.normal_(self.position.weight, std=_DEVIATION)
+
+    def joined(self, before: Tensor, after: Tensor, position: Tensor) -> Tensor:
+        """What goes in, (n, 3 hidden): both token vectors (n, hidden), and places (n,)."""
+        last = self.position.num_embeddings - 1
+        return torch.cat((before, after, self.position(position.clamp(max=last))), dim=1)
+
+    def forward(self, joined: Tensor, embedding: Tensor) -> Tensor:
+        """Scores, (n, vocabulary)."""
+        found = self.first_norm(functional.gelu(self.first(joined)))
+        found = self.second_norm(functional.gelu(self.second(found)))
+        return functional.linear(found, embedding, self.bias)
+
+
+def lm_head(encoder: Encoder) -> LmHead:
+    """A head that predicts tokens, with the weights of the base's own one where it has one."""
+    config = encoder.torch.transformer.model.config
+    vocabulary, size = embeddings(encoder).shape
+    activation = getattr(config, "hidden_act", None) or getattr(config, "activation", None)
+    head = LmHead(
+        encoder.torch.transformer.hidden_size,
+        size,
+        vocabulary,
+        activation=activation if isinstance(activation, str) else "gelu",
+        eps=_eps(config),
+    )
+    found = _weights_in(read_model_folder(resolve_model(encoder.options.model)).transformer)
+    zeros = {  # not every family has every bias
+        name: torch.zeros_like(value)
+        for name, value in head.state_dict().items()
+        if name.endswith("bias")
+    }
+    if found and _shapes(zeros | found) == _shapes(head.state_dict()):
+        head.load_state_dict(zeros | found)
+    return head
+
+
+def span_head(encoder: Encoder, max_span: int) -> SpanHead:
+    """A new head of the span boundary objective."""
+    vocabulary, size = embeddings(encoder).shape
+    return SpanHead(
+        encoder.torch.transformer.hidden_size,
+        size,
+        vocabulary,
+        positions=_POSITIONS_PER_WORD * max_span,
+        eps=_eps(encoder.torch.transformer.model.config),
+    )
+
+
+def _eps(config: Any) -> float:
+    names = ("layer_norm_eps", "norm_eps")
+    return next((float(getattr(config, name)) for name in names if hasattr(config, name)), 1e-12)
+
+
+def _weights_in(folder: Path) -> dict[str, Tensor]:
+    """The weights of the head in a checkpoint, by our names; none where it has no such head."""
+    files = {}
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        with safe_open(path, framework="pt") as file:
+            files.update(dict.fromkeys(file.keys(), path))
+    for layout in _LAYOUTS:
+        wanted = {
+            "dense.weight": (f"{layout.dense}.weight",),
+            "dense.bias": (f"{layout.dense}.bias",),
+            "norm.weight": (f"{layout.norm}.weight", f"{layout.norm}.gamma"),
+            "norm.bias": (f"{layout.norm}.bias", f"{layout.norm}.beta"),
+            "bias": layout.bias,
+        }
+        found = {
+            own: next((name for name in names if name in files), None)
+            for own, names in wanted.items()
+        }
+        if found["dense.weight"] and found["norm.weight"]:
+            return {own: _tensor(files[name], name) for own, name in found.items() if name}
+    return {}
+
+
+def _tensor(path: Path, name: str) -> Tensor:
+    with safe_open(path, framework="pt") as file:
+        tensor: Tensor = file.get_tensor(name)
+    return tensor.float()
+
+
+def flat_states(network: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
+    """The token vectors of a batch one after another, (B × T, hidden)."""
+    inputs = batch["input_ids"], batch["mask"], batch.get("types")
+    states: Tensor = token_states(network.transformer, inputs).last_hidden_state  # type: ignore[arg-type]
+    return states.flatten(0, 1)
+
+
+def predicted(head: nn.Module, states: Tensor, network: nn.Module, targets: Tensor) -> TaskLoss:
+    """The mean cross-entropy of tokens, and how many are predicted right.
+
+    Scores are computed for those tokens alone.
+
+    Args:
+        head: A `LmHead` or `SpanHead`.
+        states: What it takes of each token, (n, size).
+        network: Whose input embeddings decode.
+        targets: The tokens, (n,).
+    """
+    embedding = network.transformer.get_input_embeddings().weight  # type: ignore[operator,union-attr]
+    scores = head(states, embedding).float()  # (n, vocabulary)
+    loss = functional.cross_entropy(scores, targets, reduction="sum") / max(1, len(targets))
+    return TaskLoss(loss, (scores.argmax(dim=1) == targets).sum(), len(targets))
+
+
+def write_task_heads(head: nn.Module, folder: Path) -> None:
+    """Writes each head into a model folder."""
+    (folder / FOLDER).mkdir()
+    for name, module in head.named_children():
+        weights = {
+            key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()
+        }
+        save_file(weights, folder / FOLDER / f"{name}{_SUFFIX}")
+
+
+def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
+    """Takes the weights of a model folder for those heads that it has; their names.
+
+    Raises:
+        InputError: A file is damaged, or of another size than the encoder.
+    """
+    found = []
+    for name, module in head.named_children():
+        path = folder / FOLDER / f"{name}{_SUFFIX}"
+        if not path.is_file():
+            continue
+        try:
+            weights = load_file(path)
+        except (OSError, ValueError, SafetensorError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"{path}: the head cannot be read: {reason}") from error
+        if _shapes(weights) != _shapes(module.state_dict()):
+            raise InputError(
+                f"{path}: expected weights of the shapes {_shapes(module.state_dict())}, found "
+                f"{_shapes(weights)}; remove the file to begin with a new head"
+            )
+        if not all(tensor.isfinite().all() for tensor in weights.values()):
+            raise InputError(f"{path}: weights that are not finite; remove the file")
+        module.load_state_dict(weights)
+        found.append(name)
+    return found
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in sorted(weights.items())}

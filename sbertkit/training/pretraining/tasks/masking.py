@@ -1,0 +1,202 @@
+"""What the tasks have in common that mask tokens and predict them."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from sbertkit.errors import InputError
+from sbertkit.settings import setting, settings_of
+from sbertkit.training.pretraining.tasks.base import PretrainingTask, TaskLoss
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+    from sbertkit.encoder import Encoder
+    from sbertkit.training.examples import Int64
+    from sbertkit.training.pretraining.draws import Draws
+    from sbertkit.training.pretraining.pieces import Pieces
+    from sbertkit.training.pretraining.vocabulary import Vocabulary
+
+LM_HEAD = "masked-lm"
+"""The name of the head that predicts tokens, which all these tasks share."""
+
+_GOLDEN = 0.6180339887498949
+_MASKED, _RANDOM = 0.8, 0.9
+"""Below the first a unit is masked, below the second random, else it stays."""
+
+
+class Unit(NamedTuple):
+    """Tokens that are masked together.
+
+    Attributes:
+        places: Where they are in their example, rising, (n,).
+        before: The place of the token before the span that they are of.
+        after: That of the token after it.
+        first: The place of the span's first token.
+    """
+
+    places: "Int64"
+    before: int
+    after: int
+    first: int
+
+
+class Masked(NamedTuple):
+    """An example whose tokens were chosen.
+
+    Attributes:
+        ids: Token ids with what replaces them, (T,).
+        places: Of the chosen ones, (n,).
+        spans: `before`, `after` and the distance from `first` of each chosen one, (n, 3).
+    """
+
+    ids: "Int64"
+    places: "Int64"
+    spans: "Int64"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingTask(PretrainingTask):
+    """A task that masks a share of the tokens; a subclass says which ones belong together.
+
+    The number of chosen tokens is the share times the tokens of the example, rounded up or down
+    with the probability that keeps the mean, so that the share of many tokens is exact. Of the
+    units 80 % become the mask token, 10 % random tokens, 10 % stay: a sequence that is spread
+    evenly (the golden ratio's) decides, so that the shares of few units are close to it, too.
+
+    Source: Devlin et al. 2019, BERT, section 3.1 and appendix A.1.
+    """
+
+    mask: float = setting(0.15, "Share of tokens that is predicted.", above=0, maximum=0.9)
+    static: int | None = setting(
+        None,
+        "So many maskings of each example that are drawn once and take turns, as BERT had 10; by "
+        "default others in every epoch, as RoBERTa has.",
+    )
+    vocabulary: "Vocabulary | None" = field(default=None, compare=False)
+    similar_to: "dict[int, Int64] | None" = field(default=None, compare=False)
+
+    replaces_by_similar: ClassVar[bool] = False
+    other_families: ClassVar[dict[str, str]] = {
+        "xlnet": "it was pretrained by predicting tokens in a random order and never saw a mask",
+    }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options as JSON can hold them."""
+        return {name: getattr(self, name) for name in settings_of(self)}
+
+    def check_base(self, encoder: "Encoder") -> None:
+        """Nothing, if the encoder has a mask token."""
+        from sbertkit.training.pretraining.vocabulary import check_mask
+
+        check_mask(encoder)
+
+    def check_pieces(self, pieces: "Pieces") -> None:
+        """Nothing, if some text has two tokens."""
+        if all(len(words) <= 1 + len(pieces.special) for words in pieces.words):
+            raise InputError(
+                f"the task {self.name} predicts tokens from others, but no text has two; take "
+                "longer texts"
+            )
+
+    def prepared(self, encoder: "Encoder", pieces: "Pieces") -> "MaskingTask":
+        """The same with the vocabulary of the encoder, which is not trained yet."""
+        from sbertkit.training.pretraining.vocabulary import Vocabulary
+
+        return replace(self, vocabulary=Vocabulary.of(encoder))
+
+    def units(self, words: "Int64", random: "np.random.Generator") -> list[Unit]:
+        """The units of an example that are chosen.
+
+        Args:
+            words: The number of each token's word; -1 for special tokens, (T,).
+            random: Where random numbers come from.
+        """
+        raise NotImplementedError
+
+    def budget(self, words: "Int64", random: "np.random.Generator") -> int:
+        """How many tokens of an example are chosen."""
+        return int(self.mask * (words >= 0).sum() + random.random())
+
+    def masked(self, ids: "Int64", words: "Int64", random: "np.random.Generator") -> Masked:
+        """An example with what replaces the chosen tokens."""
+        import numpy as np
+
+        if self.vocabulary is None:
+            raise InputError(f"the task {self.name} needs a vocabulary; train with adapt")
+        ids = np.array(ids, np.int64)
+        replaced, places, spans = ids.copy(), [], []
+        start = random.random()
+        for number, unit in enumerate(self.units(words, random)):
+            chance = (start + number * _GOLDEN) % 1
+            at = unit.places
+            if chance < _MASKED:
+                replaced[at] = self.in_place_of(ids[at], random)
+            elif chance < _RANDOM:
+                replaced[at] = random.choice(self.vocabulary.ordinary, len(at))
+            places.append(at)
+            ends = np.full(len(at), unit.before), np.full(len(at), unit.after)
+            spans.append(np.stack((*ends, at - unit.first), axis=1))
+        if not places:
+            return Masked(replaced, np.empty(0, np.int64), np.empty((0, 3), np.int64))
+        return Masked(replaced, np.concatenate(places), np.concatenate(spans))
+
+    def in_place_of(self, ids: "Int64", random: "np.random.Generator") -> "Int64 | int":
+        """What stands for the tokens of a unit that are to be predicted: the mask token."""
+        return 0 if self.vocabulary is None else self.vocabulary.mask
+
+    def batch(self, pieces: "Pieces", numbers: "Int64", draws: "Draws") -> "dict[str, Tensor]":
+        """Padded examples; ``places`` of what is predicted among all B × T tokens, ``targets``."""
+        import numpy as np
+        import torch
+
+        from sbertkit.encoder.tokenization import Tokens
+
+        if self.static is not None:
+            draws = draws.among(self.static)
+        originals = [pieces.tokens[number].ids for number in numbers]
+        made = [
+            self.masked(ids, pieces.words[number], draws.random(ids))
+            for ids, number in zip(originals, numbers, strict=True)
+        ]
+        tokens = [Tokens(one.ids.astype(np.int32), 0) for one in made]
+        padded = pieces.padder.collate(tokens, np.arange(len(made)))
+        width = padded.input_ids.shape[1]
+        left = pieces.padder.side == "left"
+        starts = [
+            row * width + (width - len(one.ids) if left else 0) for row, one in enumerate(made)
+        ]
+        arrays = {
+            "input_ids": padded.input_ids,
+            "mask": padded.attention_mask,
+            "places": np.concatenate([s + m.places for s, m in zip(starts, made, strict=True)]),
+            "targets": np.concatenate(
+                [ids[m.places] for ids, m in zip(originals, made, strict=True)]
+            ).astype(np.int64),
+            "spans": np.concatenate(
+                [m.spans + np.array((s, s, 0)) for s, m in zip(starts, made, strict=True)]
+            ),
+        }
+        if padded.token_type_ids is not None:
+            arrays["types"] = padded.token_type_ids
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def task_head(self, encoder: "Encoder") -> "nn.ModuleDict":
+        """The head that predicts tokens."""
+        from torch import nn
+
+        from sbertkit.training.pretraining.heads import lm_head
+
+        return nn.ModuleDict({LM_HEAD: lm_head(encoder)})
+
+    def token_loss(
+        self, network: "nn.Module", batch: "dict[str, Any]", head: "nn.Module"
+    ) -> TaskLoss:
+        """The mean cross-entropy of the chosen tokens."""
+        from sbertkit.training.pretraining.heads import flat_states, predicted
+
+        states = flat_states(network, batch)
+        return predicted(
+            head.get_submodule(LM_HEAD), states[batch["places"]], network, batch["targets"]
+        )

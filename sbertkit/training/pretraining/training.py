@@ -1,0 +1,116 @@
+"""A pretraining task in a run: its batches, its network, and what is measured of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sbertkit.training.batches import BatchOrder
+from sbertkit.training.examples import Examples
+from sbertkit.training.pretraining.draws import HELD_OUT, Draws
+from sbertkit.training.pretraining.pieces import Pieces
+from sbertkit.training.pretraining.tasks.base import PretrainingTask
+
+
+class TaskCollator:
+    """Makes a batch of pieces, with the draws of the epoch.
+
+    Args:
+        examples: The rows.
+        pieces: Their texts.
+        task: Makes tensors of them.
+        order: Knows the epoch.
+        seed: Of the run.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        pieces: Pieces,
+        task: PretrainingTask,
+        order: BatchOrder,
+        *,
+        seed: int,
+    ) -> None:
+        self._examples = examples
+        self._pieces = pieces
+        self._task = task
+        self._order = order
+        self._seed = seed
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self._examples)
+
+    def __call__(self, rows: list[int]) -> dict[str, Any]:
+        """The batch of those rows; ``columns`` (B, 1) are the numbers of their pieces."""
+        numbers = self._examples.texts[rows]
+        draws = Draws(self._seed, self._order.epoch)
+        batch = self._task.batch(self._pieces, numbers[:, 0], draws)
+        return {**batch, "columns": torch.from_numpy(numbers)}
+
+
+class Pretrainer(nn.Module):
+    """Gives the loss of a batch; all trained weights are in it, those of the heads too.
+
+    Args:
+        network: The encoder's network, trained in place.
+        objective: The task.
+        head: What is trained above the encoder.
+    """
+
+    def __init__(self, network: nn.Module, objective: PretrainingTask, head: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.objective = objective
+        self.head = head
+
+    def forward(self, batch: dict[str, Any]) -> Tensor:
+        """The loss of a batch (see `TaskCollator`)."""
+        return self.objective.token_loss(self.network, batch, self.head).loss
+
+
+class HeldOut:
+    """Texts that are not trained on, with the same draws each time.
+
+    Args:
+        task: In training.
+        pieces: The texts.
+        batch_size: Pieces per batch.
+        seed: Of the run.
+    """
+
+    def __init__(
+        self, task: PretrainingTask, pieces: Pieces, *, batch_size: int, seed: int
+    ) -> None:
+        self._task = task
+        self._pieces = pieces
+        self._draws = Draws(seed, HELD_OUT)
+        self._batch_size = batch_size
+
+    def measure(self, network: nn.Module, head: nn.Module) -> dict[str, float]:
+        """The mean loss and accuracy, by the names that the log has; put in evaluation mode."""
+        device = next(network.parameters()).device
+        network.eval()
+        head.eval()
+        loss, correct, count = 0.0, 0, 0
+        with torch.no_grad():
+            for batch in self._batches():
+                moved = {name: tensor.to(device) for name, tensor in batch.items()}
+                found = self._task.token_loss(network, moved, head)
+                loss += float(found.loss) * found.total
+                correct += int(found.correct)
+                count += found.total
+        if not count:
+            return {}
+        return {"held_out_loss": loss / count, "held_out_accuracy": correct / count}
+
+    def _batches(self) -> Iterator[Mapping[str, Tensor]]:
+        order = np.argsort(self._pieces.lengths, kind="stable")
+        for start in range(0, len(order), self._batch_size):
+            yield self._task.batch(
+                self._pieces, order[start : start + self._batch_size], self._draws
+            )

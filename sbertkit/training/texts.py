@@ -1,0 +1,48 @@
+"""Corpora of plain texts as rows to train on."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sbertkit.arguments import path_text
+from sbertkit.data import ReadOptions, ReadReport, read_corpus
+from sbertkit.errors import InputError
+from sbertkit.storage import sha256_file
+from sbertkit.training.data_forms import DataForm, DataSource, TrainingData
+
+logger = logging.getLogger(__name__)
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def given_paths(paths: Paths | None) -> list[str]:
+    """One path, several or none, as texts."""
+    if paths is None:
+        return []
+    return [path_text(one) for one in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+
+
+def read_texts(form: DataForm, paths: Sequence[str], read: ReadOptions) -> TrainingData:
+    """The texts of corpora.
+
+    Raises:
+        InputError: There are none, or see `read_corpus`.
+    """
+    rows: list[tuple[str]] = []
+    sources = []
+    for path in paths:
+        report = ReadReport()
+        texts = [found.document.text for found in read_corpus(path, read, report)]
+        for warning in report.warnings():
+            logger.warning("%s: %s", path, warning)
+        if Path(path).is_file():
+            sha256 = sha256_file(Path(path))
+        else:
+            sha256 = hashlib.sha256(repr(texts).encode()).hexdigest()
+        sources.append(DataSource(path, sha256, len(texts)))
+        rows += [(text,) for text in texts]
+    if not rows:
+        raise InputError(f"{paths[0]}: expected texts, found none that is not blank")
+    return TrainingData(form, rows, tuple(sources))
