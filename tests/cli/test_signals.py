@@ -209,6 +209,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
         *("distill", "corpus.txt", "--teacher", "tiny", "--layers", "1", "-o", "out/x"),
         "--no-guard",
     ),
+    "adapt": ("adapt", "corpus.txt", "--base", "tiny", "-o", "out/x"),
     "merge": ("merge", "tiny", "tiny", "-o", "out/x"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval retrieval": ("eval", "retrieval", "beir", *_QUIET_MODEL, "--json", "out/x.json"),

@@ -99,6 +99,9 @@ PRINTING: dict[str, Arguments] = {
         *(place / "many.txt", "--teacher", place.model, "--layers", 1, "-o", place.new()),
         *("--max-steps", 1, "--no-guard"),
     ),
+    "adapt": lambda place: (
+        *(place / "many.txt", "--base", place.model, "-o", place.new(), "--max-steps", 1),
+    ),
     "merge": lambda place: (place.model, place.model, "-o", place.new()),
     "diagnose": lambda place: (place / "many.txt", "--model", place.model, "--sample", 100),
     "models show": plain("e5-small-v2"),
@@ -271,6 +274,7 @@ def test_a_dash_is_standard_output_in_place_of_the_tables(
         ("train-pairs", lambda place: (place / "ranking.jsonl", "--base", place.model, "-o", "-")),
         ("train-reranker", lambda place: (place / "ranking.jsonl", "--base", "m", "-o", "-")),
         ("distill", lambda place: (place / "many.txt", "--teacher", "m", "--layers", 1, "-o", "-")),
+        ("adapt", lambda place: (place / "many.txt", "--base", "m", "-o", "-")),
         ("merge", lambda place: (place.model, place.model, "-o", "-")),
         ("diagnose", lambda place: (place / "many.txt", "--model", place.model, "--write", "-")),
         ("eval run", with_model("/suite.toml", "-o", "-", "--no-cache")),

@@ -10,6 +10,7 @@ from torch.nn import functional
 from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 from sbertkit.training.examples import Int64
+from sbertkit.training.pretraining.words import BEGINS
 
 _UNUSED = re.compile(r"\[unused\d+\]|<extra_id_\d+>|<unused\d+>|madeupword\d+")
 _INSIDE = "##"
@@ -84,13 +85,13 @@ def similar_tokens(encoder: Encoder, vocabulary: Vocabulary, used: Int64) -> dic
     """
     tokenizer = encoder.spec.tokenizer.hf
     names = tokenizer.convert_ids_to_tokens(vocabulary.ordinary.tolist())
-    marks = ("\u0120", "\u2581")
-    marked = any(name.startswith(marks) for name in names)
-    begins = [
-        name.startswith(marks) if marked else not name.startswith(_INSIDE) and name.isalpha()
-        for name in names
-    ]
-    words = vocabulary.ordinary[np.array(begins, np.bool_)]
+    after_blank = np.array([name.startswith(BEGINS) for name in names])
+    inside = np.array([name.startswith(_INSIDE) for name in names])
+    if after_blank.sum() > inside.sum():  # each mark is a character of the other kind, too
+        begins = after_blank
+    else:
+        begins = np.array([name.isalpha() for name in names])
+    words = vocabulary.ordinary[begins]
     with torch.no_grad():
         weight = functional.normalize(embeddings(encoder).float(), dim=1)
         known = weight[torch.from_numpy(words).to(weight.device)]

@@ -7,7 +7,7 @@ import numpy as np
 
 from sbertkit.training.examples import Int64
 
-_BEGINS = ("\u0120", "\u2581")
+BEGINS = ("\u0120", "\u2581")
 """Marks of a blank before a token: of byte-level BPE, and of SentencePiece."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 MAX_WORD = 16
@@ -37,7 +37,7 @@ def word_numbers(encoding: Any, text: str) -> Int64:
         key = (chinese.get(start), number)
         if chinese.get(start) is not None:
             key = (chinese[start], None)
-        if key != last or (key[0] is None and token.startswith(_BEGINS)):
+        if key != last or (key[0] is None and token.startswith(BEGINS)):
             word += 1
         last = key
         numbers.append(word)

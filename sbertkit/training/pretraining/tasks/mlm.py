@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class MaskedTokens(MaskingTask):
     """Single tokens are chosen, each with the same probability.
 
-    The loss is ``-1/|M| sum_{i in M} log p(x_i | x~)`` over the chosen tokens M, where x~ is the
+    The loss is ``mean over i in M of -log p(x_i; x~)`` over the chosen tokens M, where x~ is the
     text with what replaces them.
 
     Source: Devlin et al. 2019, BERT, section 3.1, task 1; other maskings in every epoch: Liu et
@@ -29,7 +29,7 @@ class MaskedTokens(MaskingTask):
         "a share of the tokens was replaced, and the encoder learned to predict them from the "
         "others."
     )
-    formula: ClassVar[str] = "-1/|M| sum_{i in M} log p(x_i | x~)"
+    formula: ClassVar[str] = "mean over i in M of -log p(x_i; x~)"
     source: ClassVar[str] = "Devlin et al. 2019, BERT, section 3.1"
 
     def units(self, words: "Int64", random: "np.random.Generator") -> list[Unit]:

@@ -24,7 +24,7 @@ SPAN_HEAD = "span-boundary"
 class MaskedSpans(MaskingTask):
     """Spans of whole words, whose lengths follow a geometric distribution, until the share is met.
 
-    The loss is ``1/|M| sum_{i in M} -log p(x_i | h_i) - log p(x_i | h_{s-1}, h_{e+1}, p_{i-s+1})``
+    The loss is ``mean over i in M of -log p(x_i; h_i) - log p(x_i; h[s-1], h[e+1], p[i-s+1])``
     over the chosen tokens: what `MaskedTokens` has, and the span boundary objective, which predicts
     a token of the span from s to e by the token vectors h before and after the span, and by its
     position p in it. The last span is shortened to what is left of the share.
@@ -45,7 +45,7 @@ class MaskedSpans(MaskingTask):
         "others and from the two tokens beside the span."
     )
     formula: ClassVar[str] = (
-        "1/|M| sum_{i in M} -log p(x_i | h_i) - log p(x_i | h_{s-1}, h_{e+1}, p_{i-s+1})"
+        "mean over i in M of -log p(x_i; h_i) - log p(x_i; h[s-1], h[e+1], p[i-s+1])"
     )
     source: ClassVar[str] = "Joshi et al. 2020, SpanBERT, sections 3.1 and 3.2"
 

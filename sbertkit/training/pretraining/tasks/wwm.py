@@ -42,7 +42,7 @@ class MaskedWords(MaskingTask):
         "whole words were replaced, and the encoder learned to predict their tokens from the "
         "others."
     )
-    formula: ClassVar[str] = "-1/|M| sum_{i in M} log p(x_i | x~)"
+    formula: ClassVar[str] = "mean over i in M of -log p(x_i; x~)"
     source: ClassVar[str] = "Cui et al. 2021, section 3"
 
     def check_pieces(self, pieces: "Pieces") -> None:

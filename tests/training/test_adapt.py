@@ -1,0 +1,325 @@
+"""Runs of `adapt`: heads as those of the library, every family, resuming, what is refused."""
+
+import html
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+import transformers
+from command_line import Run
+from docs_files import sentences
+from sentence_transformers import SentenceTransformer
+from tiny_parts import BERT_SPECIAL, POSITIONS, seeded, sizes, word_pieces, write
+from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes, weights, write_dev
+
+from sbertkit import (
+    AdaptConfig,
+    Encoder,
+    InputError,
+    InputTypeError,
+    MaskedSpans,
+    MaskedTokens,
+    MaskedWords,
+    TrainConfig,
+    TrainResult,
+    adapt,
+)
+from sbertkit.training.pretraining.heads import lm_head
+from sbertkit.training.pretraining.tasks import TASKS
+
+FAMILIES = [
+    *("bert", "roberta", "distilbert", "mpnet", "albert", "electra", "ernie"),
+    *("deberta_v2", "xlm_roberta", "modernbert", "longformer", "big_bird"),
+]
+MLM = {
+    name: getattr(transformers, f"{kind}ForMaskedLM")
+    for name, kind in {
+        "bert": "Bert",
+        "roberta": "Roberta",
+        "distilbert": "DistilBert",
+        "mpnet": "MPNet",
+        "albert": "Albert",
+        "electra": "Electra",
+        "ernie": "Ernie",
+        "deberta_v2": "DebertaV2",
+        "xlm_roberta": "XLMRoberta",
+        "modernbert": "ModernBert",
+        "longformer": "Longformer",
+        "big_bird": "BigBird",
+    }.items()
+}
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    """Runs without curves."""
+    with quick_runs():
+        yield
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny sentence encoder."""
+    root = tmp_path_factory.mktemp("base")
+    plain = tiny_models.bert(root / "plain", initializer_range=0.05)
+    Encoder.load(plain, pooling="mean", device="cpu").save(root / "encoder")
+    return root / "encoder"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(sentences()) + "\n", encoding="utf-8")
+    return path
+
+
+def config(**more: Any) -> AdaptConfig:
+    return AdaptConfig(**{**QUICK, "learning_rate": 1e-3, "max_steps": 6, **more})
+
+
+def held_out(result: TrainResult) -> tuple[dict[str, float], dict[str, float]]:
+    found = result.record["held_out"]
+    return found["before"], found["after"]
+
+
+# --- the course of a run
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_the_loss_on_held_out_texts_falls(
+    task: str, base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    settings = config(batch_size=32, max_steps=80, learning_rate=5e-3, held_out=0.2)
+    result = adapt(base, corpus, tmp_path / "out", task=task, config=settings)
+    before, after = held_out(result)
+    assert after["held_out_loss"] < 0.7 * before["held_out_loss"]
+    assert after["held_out_accuracy"] > before["held_out_accuracy"]
+    logged = [row for row in result.log if "held_out_loss" in row]
+    assert [row["step"] for row in logged] == [0, 80]
+    assert logged[-1]["held_out_loss"] == pytest.approx(after["held_out_loss"], rel=1e-4)
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "Held-out texts" in card
+    assert TASKS[task].formula in html.unescape(card)
+
+
+def test_the_folder_loads_in_both_libraries_with_the_same_vectors(
+    base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    adapt(base, corpus, tmp_path / "out", config=config())
+    vectors = Encoder.load(tmp_path / "out", device="cpu").encode(["a heron eats"])
+    other = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(["a heron eats"])
+    assert np.abs(vectors - other).max() < 1e-5
+    model, found = transformers.AutoModel.from_pretrained(
+        tmp_path / "out", output_loading_info=True
+    )
+    assert not [name for name in found["missing_keys"] if "pooler" not in name]
+    assert type(model).__name__ == "BertModel"
+
+
+@pytest.mark.parametrize("task", [*TASKS, "static", "pack", "lora", "accumulation"])
+def test_a_run_that_is_interrupted_comes_to_the_same_weights(
+    task: str, base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    kind: Any = MaskedTokens(static=2) if task == "static" else task if task in TASKS else "wwm"
+    more: dict[str, dict[str, Any]] = {
+        "pack": {"pack": True},
+        "lora": {"lora": 2},
+        "accumulation": {"accumulation": 2},
+    }
+    settings = {"batch_size": 32, "max_steps": 14, "checkpoint_steps": 4, **more.get(task, {})}
+    adapt(base, corpus, tmp_path / "whole", task=kind, config=config(**settings))
+    with interrupted_run(9):
+        adapt(base, corpus, tmp_path / "parts", task=kind, config=config(**settings))
+    adapt(base, corpus, tmp_path / "parts", task=kind, config=config(**settings, resume=True))
+    assert weight_bytes(tmp_path / "parts") == weight_bytes(tmp_path / "whole")
+
+
+def test_a_later_run_continues_from_the_heads(base: Path, corpus: Path, tmp_path: Path) -> None:
+    one = adapt(base, corpus, tmp_path / "one", task="span", config=config(max_steps=20))
+    two = adapt(tmp_path / "one", corpus, tmp_path / "two", task="span", config=config())
+    assert held_out(two)[0] == pytest.approx(held_out(one)[1])
+    names = {"masked-lm.safetensors", "span-boundary.safetensors"}
+    assert {path.name for path in (tmp_path / "two" / "pretraining").iterdir()} == names
+    mlm = adapt(tmp_path / "one", corpus, tmp_path / "mlm", config=config(max_steps=1))
+    assert mlm.record["objective"] == "mlm"
+
+
+def test_held_out_texts_are_not_trained_on_and_repeats_stay_together(
+    base: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "twice.txt"
+    path.write_text("\n".join([*sentences()[:40]] * 2) + "\n", encoding="utf-8")
+    result = adapt(base, path, tmp_path / "out", config=config(held_out=0.25))
+    assert result.record["held_out"]["texts"] == 10
+    assert result.record["examples"] == 2 * 30
+
+
+def test_a_dev_set_chooses_the_best_checkpoint(base: Path, corpus: Path, tmp_path: Path) -> None:
+    dev = write_dev(tmp_path / "dev.tsv")
+    settings = config(checkpoint_steps=2)
+    result = adapt(base, corpus, tmp_path / "out", dev=dev, config=settings)
+    assert result.after.dev_score is not None
+    assert result.record["best_step"] in (2, 4, 6)
+
+
+def test_frozen_layers_stay(base: Path, corpus: Path, tmp_path: Path) -> None:
+    adapt(base, corpus, tmp_path / "out", task="wwm", config=config(freeze_layers=1))
+    before, after = weights(base), weights(tmp_path / "out")
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert any("word_embeddings" in name for name in same)
+    assert any("layer.0." in name for name in same)
+    assert not any("layer.1.attention.self.query.weight" in name for name in same)
+
+
+# --- heads and families
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_head_of_a_checkpoint_gives_the_scores_of_the_library(
+    family: str, tmp_path: Path
+) -> None:
+    folder = tiny_models.ARCHITECTURES[family](tmp_path / "model")
+    settings = transformers.AutoConfig.from_pretrained(folder)
+    torch.manual_seed(3)
+    model = MLM[family](settings).eval()
+    for parameter in model.parameters():  # biases are not zero in a trained model
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    encoder = Encoder.load(folder, pooling="mean", device="cpu")
+    ids = torch.tensor([_ids(encoder)])
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        states = model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
+        embedding = encoder.torch.transformer.model.get_input_embeddings().weight
+        found = lm_head(encoder)(states, embedding)
+    assert torch.allclose(found, expected, atol=2e-4)
+
+
+def _ids(encoder: Encoder) -> list[int]:
+    spec = encoder.torch.spec
+    found: list[int] = spec.tokenizer.tokenize(["two bakers eat"], None)[0].ids.tolist()
+    return found
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_trains_a_step(family: str, task: str, corpus: Path, tmp_path: Path) -> None:
+    folder = tiny_models.ARCHITECTURES[family](tmp_path / "model")
+    settings = config(max_steps=1)
+    adapt(folder, corpus, tmp_path / "out", task=task, pooling="mean", config=settings)
+    trained = Encoder.load(tmp_path / "out", device="cpu").encode(["a heron eats"])
+    before = Encoder.load(folder, pooling="mean", device="cpu").encode(["a heron eats"])
+    assert np.isfinite(trained).all()
+    assert not np.allclose(trained, before)
+
+
+# --- what is refused
+
+
+def refused(message: str, base: Path, corpus: Path, **more: Any) -> None:
+    output = corpus.parent / "refused" / "out"
+    with pytest.raises(InputError, match=message):
+        adapt(base, corpus, output, **{"config": config(), **more})
+    assert not output.parent.exists()
+
+
+def test_a_base_without_the_mask_token_is_refused(corpus: Path, tmp_path: Path) -> None:
+    refused("no mask token", tiny_models.t5(tmp_path / "t5"), corpus)
+
+
+def test_a_family_that_never_saw_a_mask_is_refused(corpus: Path, tmp_path: Path) -> None:
+    refused("does not suit.*xlnet", tiny_models.xlnet(tmp_path / "xlnet"), corpus)
+
+
+def test_a_tokenizer_without_places_is_refused(corpus: Path, tmp_path: Path) -> None:
+    refused("no mask token|written in Python", tiny_models.byte_t5(tmp_path / "byt5"), corpus)
+
+
+@pytest.mark.parametrize("content", ["one line\n", "one line\n\none line\n"])
+def test_a_corpus_of_one_text_is_refused(content: str, base: Path, tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text(content, encoding="utf-8")
+    refused("one.txt: expected several different texts", base, path)
+
+
+def test_a_corpus_of_single_tokens_is_refused(base: Path, tmp_path: Path) -> None:
+    path = tmp_path / "letters.txt"
+    path.write_text("\n".join("abcdefghijk") + "\n", encoding="utf-8")
+    refused("no text has two", base, path)
+
+
+def test_a_corpus_without_words_of_several_tokens_is_refused(base: Path, tmp_path: Path) -> None:
+    path = tmp_path / "letters.txt"
+    path.write_text("\n".join(f"{a} {b}" for a in "abcdef" for b in "xyz") + "\n", encoding="utf-8")
+    refused("no word of the corpus has more than one token", base, path, task="wwm")
+
+
+def test_settings_that_do_not_apply_are_refused(base: Path, corpus: Path, tmp_path: Path) -> None:
+    refused("mini_batch", base, corpus, config=config(mini_batch=2))
+    refused("split", base, corpus, config=config(split="train"))
+    refused("matryoshka", base, corpus, config=config(matryoshka=(8,)))
+    refused("task must be one of mlm, wwm, span", base, corpus, task="rtd")
+    refused("expected one task.*mlm, wwm", base, corpus, task="mlm,wwm")
+    refused("found none", base, corpus, task=())
+    with pytest.raises(InputTypeError, match="must be an AdaptConfig"):
+        adapt(base, corpus, tmp_path / "out", config=TrainConfig())  # type: ignore[arg-type]
+
+
+def test_a_head_of_another_size_is_refused(base: Path, corpus: Path, tmp_path: Path) -> None:
+    adapt(base, corpus, tmp_path / "one", config=config(max_steps=1))
+    vocab = word_pieces(BERT_SPECIAL)
+    small = transformers.BertConfig(**sizes(len(vocab), hidden_size=16))
+    tokenizer = transformers.BertTokenizer(vocab=vocab, model_max_length=POSITIONS)
+    folder = write(tmp_path / "small", seeded(small, transformers.BertModel), tokenizer)
+    (tmp_path / "one" / "pretraining").rename(folder / "pretraining")
+    refused("expected weights of the shapes.*remove the file", folder, corpus)
+
+
+# --- the command
+
+
+def test_the_command_trains_and_prints_the_held_out_loss(
+    run: Run, base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    more = ("--max-steps", 2, "--device", "cpu", "--mask", 0.3, "--task", "span")
+    ran = run("adapt", corpus, "--base", base, "-o", out, *more)
+    assert ran.status == 0, ran.err
+    assert "held-out loss" in ran.out
+    settings = json.loads((out / "sbertkit.json").read_bytes())["lineage"]["settings"]
+    assert (settings["mask"], settings["span_p"]) == (0.3, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (("--task", "mlm", "--similar"), 2, "--similar needs --task wwm"),
+        (("--task", "rtd"), 2, "expected one of mlm, wwm, span"),
+        (("--task", "mlm,span"), 1, "expected one task"),
+        (("--mask", "0"), 2, "--mask"),
+        (("--mask", "1.5"), 2, "--mask"),
+    ],
+)
+def test_the_command_refuses_what_does_nothing(
+    options: tuple[str, ...],
+    status: int,
+    message: str,
+    run: Run,
+    base: Path,
+    corpus: Path,
+    tmp_path: Path,
+) -> None:
+    ran = run("adapt", corpus, "--base", base, "-o", tmp_path / "out", *options)
+    assert (ran.status, ran.out) == (status, "")
+    assert message in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_in_the_record_are_those_of_the_task(base: Path, tmp_path: Path) -> None:
+    assert MaskedWords().options == {"mask": 0.15, "static": None, "similar": False}
+    assert MaskedSpans(boundary=False).options["boundary"] is False
