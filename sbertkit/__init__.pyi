@@ -108,6 +108,7 @@ from .training.pretraining.config import (
     AdaptConfig as AdaptConfig,
 )
 from .training.pretraining.tasks import (
+    DropoutPairs as DropoutPairs,
     MaskedSpans as MaskedSpans,
     MaskedTokens as MaskedTokens,
     MaskedWords as MaskedWords,

@@ -50,8 +50,9 @@ def adapt(
         base: A model folder or a hub name, of a model with a mask token.
         corpus: Corpora for `read_corpus`, one or several.
         output: A new folder for the trained encoder.
-        task: ``mlm``, ``wwm`` or ``span``; or one of `sbertkit.training.pretraining.tasks` with
-            options of its own, such as ``MaskedWords(mask=0.2)``.
+        task: ``mlm``, ``wwm``, ``span`` or ``simcse``; or one of
+            `sbertkit.training.pretraining.tasks` with options of its own, such as
+            ``MaskedWords(mask=0.2)``.
         pooling: See `Encoder.load`; None for what the base declares.
         dev: Scored sentence pairs, as `train_nli` takes them.
         read: How corpora are read.
@@ -60,7 +61,8 @@ def adapt(
     Raises:
         InputError: Corpus, base, output or settings are refused; nothing is written then.
         InputTypeError: No `AdaptConfig`.
-        TrainingStopped: The loss is no longer finite; the last good checkpoint is kept.
+        TrainingStopped: The guard ended the run, or the loss is no longer finite; the last good
+            checkpoint is kept.
         StorageError: Another run writes to the output, the disk is full or the like; the last
             checkpoint is complete.
         KeyboardInterrupt: Ctrl-C, after a checkpoint was saved.
@@ -96,7 +98,7 @@ def adapt_recipe(
     if not paths:
         raise InputError("expected a corpus to train on, found none")
     # Predicting tokens may narrow the cone of text vectors, which later training widens again.
-    config = replace(config, guard=False)
+    config = replace(config, guard=config.guard and chosen.shapes_vectors)
     return Recipe(
         path_text(base), UNLABELED, partial(_read, paths, read), pooling, chosen, dev, config
     )

@@ -230,6 +230,8 @@ def predicted(head: nn.Module, states: Tensor, network: nn.Module, targets: Tens
 
 def write_task_heads(head: nn.Module, folder: Path) -> None:
     """Writes each head into a model folder."""
+    if not head.state_dict():
+        return
     (folder / FOLDER).mkdir()
     for name, module in head.named_children():
         weights = {

@@ -94,16 +94,18 @@ class HeldOut:
     def measure(self, network: nn.Module, head: nn.Module) -> dict[str, float]:
         """The mean loss and accuracy, by the names that the log has; put in evaluation mode."""
         device = next(network.parameters()).device
-        network.eval()
+        network.train(self._task.uses_dropout)
         head.eval()
         loss, correct, count = 0.0, 0, 0
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(self._draws.seed)
             for batch in self._batches():
                 moved = {name: tensor.to(device) for name, tensor in batch.items()}
                 found = self._task.token_loss(network, moved, head)
                 loss += float(found.loss) * found.total
                 correct += int(found.correct)
                 count += found.total
+        network.eval()
         if not count:
             return {}
         return {"held_out_loss": loss / count, "held_out_accuracy": correct / count}

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from sbertkit.errors import InputError
 from sbertkit.training.pretraining.tasks.base import PretrainingTask
 from sbertkit.training.pretraining.tasks.mlm import MaskedTokens
+from sbertkit.training.pretraining.tasks.simcse import DropoutPairs
 from sbertkit.training.pretraining.tasks.span import MaskedSpans
 from sbertkit.training.pretraining.tasks.wwm import MaskedWords
 
 __all__ = [
     "TASKS",
+    "DropoutPairs",
     "MaskedSpans",
     "MaskedTokens",
     "MaskedWords",
@@ -17,7 +19,7 @@ __all__ = [
     "find_task",
 ]
 
-_KINDS = (MaskedTokens, MaskedWords, MaskedSpans)
+_KINDS = (MaskedTokens, MaskedWords, MaskedSpans, DropoutPairs)
 TASKS: dict[str, type[PretrainingTask]] = {kind.name: kind for kind in _KINDS}
 """All, by name; the first is the default."""
 
@@ -34,8 +36,8 @@ def find_task(task: str | PretrainingTask | Sequence[str | PretrainingTask]) -> 
     if len(names) != 1:
         found = ", ".join(one if isinstance(one, str) else one.name for one in names)
         raise InputError(
-            f"expected one task of {', '.join(TASKS)}, found {found or 'none'}: each of them masks "
-            "the same tokens in another way; choose one (--task)"
+            f"expected one task of {', '.join(TASKS)}, found {found or 'none'}; choose one "
+            "(--task), and train with the others afterwards, from what comes out"
         )
     (one,) = names
     if isinstance(one, PretrainingTask):

@@ -38,12 +38,16 @@ class PretrainingTask(Objective):
     of any objective, its module is loaded for the help of the command line.
 
     Attributes:
+        shapes_vectors: Whether it trains text vectors, whose space is guarded then.
+        uses_dropout: Whether it needs dropout also where it is measured.
         other_families: Model types that it does not suit, and the reason.
     """
 
     data_forms: ClassVar[tuple[DataForm, ...]] = (UNLABELED,)
     normalize: ClassVar[bool | None] = None
     learning_rate: ClassVar[float] = 5e-5
+    shapes_vectors: ClassVar[bool] = False
+    uses_dropout: ClassVar[bool] = False
     other_families: ClassVar[dict[str, str]] = {}
 
     def student(self, encoder: "Encoder") -> "Encoder":
