@@ -48,6 +48,7 @@ from sbertkit.metrics import row_cosines
 SOURCES = [*WEIGHTS, "eval/fine_tuning.py"]
 SEEDS = (1, 2, 3)
 NLI_FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
+DRY_STEPS = 2
 STEPS = 300
 """Of 64 examples: about 5 minutes on two cores."""
 
@@ -268,12 +269,10 @@ def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
                 key: value[rows] if isinstance(value, dict) else value
                 for key, value in changes.items()
             }
-            changed = replace(
-                config,
-                max_steps=config.max_steps if config.max_steps == 2 else None,
-                epochs=epochs,
-                **chosen,
-            )
+            if config.max_steps == DRY_STEPS:
+                changed = replace(config, **{**chosen, "unfreeze": None})
+            else:
+                changed = replace(config, max_steps=None, epochs=epochs, **chosen)
             yield run(
                 f"strategies: {rows} rows: {name}",
                 base,
@@ -316,7 +315,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         entries = Entries("fine_tuning", SOURCES, Path(folder) if arguments.dry else RESULTS)
         for seed in arguments.seeds:
-            config = TrainConfig(max_steps=2 if arguments.dry else STEPS, seed=seed, device="cpu")
+            config = TrainConfig(
+                max_steps=DRY_STEPS if arguments.dry else STEPS, seed=seed, device="cpu"
+            )
             for name in arguments.tables:
                 for one in TABLES[name](data, arguments.base, config):
                     if not arguments.only or one.key.startswith(tuple(arguments.only)):
