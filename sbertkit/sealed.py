@@ -67,7 +67,7 @@ class SealedFile:
 
 
 def sha256_of(file: BufferedReader) -> str:
-    """The SHA-256 of an open file in hexadecimal; threads beside it are hardly held up.
+    """The SHA-256 of an open file in hexadecimal; other threads are hardly held up meanwhile.
 
     Raises:
         OSError: It cannot be read.

@@ -85,7 +85,7 @@ class MeasuredModels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelJob:
-    """What a process is told to measure."""
+    """What a process has to measure."""
 
     model: str
     texts: tuple[str, ...]

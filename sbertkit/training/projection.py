@@ -10,7 +10,7 @@ from sbertkit.encoder.postprocessors import Dense
 
 
 class Projection(Dense):
-    """A linear map that starts as a cut or a padding, until it is fitted.
+    """A linear map that starts as truncation or padding, until it is fitted.
 
     It is a `Dense` of sentence-transformers, which every runtime runs, and not the teacher's
     vectors reduced to the student's size: so the student's vectors are comparable with those of the

@@ -210,7 +210,9 @@ def _ids(encoder: Encoder) -> list[int]:
 
 @pytest.mark.parametrize("task", list(TASKS))
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_trains_a_step(family: str, task: str, corpus: Path, tmp_path: Path) -> None:
+def test_each_family_takes_one_optimizer_step(
+    family: str, task: str, corpus: Path, tmp_path: Path
+) -> None:
     folder = tiny_models.ARCHITECTURES[family](tmp_path / "model")
     if family in ("modernbert", "albert") and task == "simcse":  # by their default settings
         refused("no dropout", folder, corpus, task=task)

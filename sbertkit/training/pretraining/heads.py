@@ -104,7 +104,7 @@ class SpanHead(nn.Module):
         hidden: Size of a token vector.
         size: Of an input embedding.
         vocabulary: How many embeddings there are.
-        positions: Places that are told apart; later ones count as the last.
+        positions: Number of distinct positions; later ones count as the last.
         eps: Of the normalization.
     """
 
