@@ -67,12 +67,11 @@ class Several(Objective):
 
     def with_defaults(self, config: TrainConfig) -> TrainConfig:
         """The lowest of the learning rates; unit length where that suits all."""
-        rate, normalize = config.learning_rate, config.normalize
-        kinds = [part.objective for part in self.parts]
+        own = [part.objective.with_defaults(config) for part in self.parts]
         return replace(
             config,
-            learning_rate=min(kind.learning_rate for kind in kinds) if rate is None else rate,
-            normalize=all(kind.normalize for kind in kinds) if normalize is None else normalize,
+            learning_rate=min(one.learning_rate or 0.0 for one in own),
+            normalize=all(one.normalize for one in own),
         )
 
     def loaded(self, config: TrainConfig) -> "Several":
