@@ -1,10 +1,11 @@
 """Checks of what callers pass: whole numbers, names, and files to write."""
 
 import functools
+import numbers
 import operator
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,25 @@ from typing import Any, TypeVar
 from sbertkit.errors import InputError, InputTypeError, StorageError
 
 Record = TypeVar("Record")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""One path, or several."""
+
+
+def path_list(paths: Paths) -> list[str | os.PathLike[str]]:
+    """The paths as a list, also if there is one alone."""
+    return [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+
+
+def real_number(name: str, value: object) -> float:
+    """The number that an argument holds; NumPy's count, True and False do not.
+
+    Raises:
+        InputTypeError: It is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputTypeError(f"{name} must be a number, not {value!r}")
+    return float(value)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:

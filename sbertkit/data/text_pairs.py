@@ -1,12 +1,11 @@
 """Pairs of texts that nobody has scored: rows of tables, or files whose lines belong together."""
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import Paths, path_list, path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError
@@ -23,7 +22,6 @@ from sbertkit.data.tables import TABLES, Columns, Layout, Row, has_suffix
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
 from sbertkit.errors import InputError
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Pair = tuple[str, str]
 
 _TRAIN = "train"
@@ -113,7 +111,7 @@ def read_parallel(paths: Paths) -> list[PairFile]:
         MissingFile: A path does not exist.
         StorageError: A path cannot be read.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = path_list(paths)
     names = [path_text(path) for path in given]
     tables = [name for name in names if _is_table(name)]
     if len(names) < 2 or len(tables) == len(names):

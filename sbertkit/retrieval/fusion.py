@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sbertkit.errors import InputError, InputTypeError
+from sbertkit.arguments import real_number
+from sbertkit.errors import InputError
 from sbertkit.lexical.bm25 import Numbers
 from sbertkit.retrieval.modes import CONVEX, DEFAULT_WEIGHT, FUSIONS, RRF
 
@@ -90,11 +91,10 @@ def checked_weight(weight: object) -> float:
         InputError: It is out of range.
         InputTypeError: It is no number.
     """
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise InputTypeError(f"weight must be a number, not {weight!r}")
-    if not 0 <= weight <= 1:
+    share = real_number("weight", weight)
+    if not 0 <= share <= 1:
         raise InputError(f"weight must be from 0 (words) to 1 (vectors), not {weight}")
-    return float(weight)
+    return share
 
 
 def reciprocal(ranks: Numbers) -> Numbers:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import Paths, path_text
 from sbertkit.data import ReadOptions
 from sbertkit.data.named import local_path
 from sbertkit.data.text_pairs import PairFile, read_parallel, read_text_pairs
@@ -25,7 +25,7 @@ from sbertkit.training.objectives import Objective, find_objective, objectives_o
 from sbertkit.training.objectives.taught import Taught
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
-from sbertkit.training.texts import Paths, given_paths, read_texts
+from sbertkit.training.texts import given_paths, read_texts
 
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult

@@ -10,6 +10,7 @@ from sbertkit.arrays import Vectors
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.protocols import Kind
 from sbertkit.encoder.torch_runtime import EXPORT_FROM
+from sbertkit.metrics import unit_rows
 from sbertkit.training.examples import NO_TEXT, Int64, TextTable
 
 
@@ -50,10 +51,7 @@ class Guide:
             places[sides, numbers] = np.arange(start, start + len(numbers))
             found.append(encoder.encode(table.texts(numbers), kind=kind))
             start += len(numbers)
-        vectors = np.concatenate(found)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        lengths[lengths == 0] = 1
-        return cls(vectors / lengths, *places)
+        return cls(unit_rows(np.concatenate(found)).astype(np.float32), *places)
 
     def cosines(self, anchors: Int64, others: Int64) -> Vectors:
         """The cosine of each anchor with each other text, (anchors, others), by their numbers."""

@@ -1,20 +1,19 @@
 """`merge`: two encoders of the same shape to one, whose weights are their average."""
 
 import logging
-import numbers
 import os
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sbertkit.arguments import output_folder, path_text
+from sbertkit.arguments import output_folder, path_text, real_number
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.layout import read_model_folder
 from sbertkit.encoder.model_files import MODULES_FILE
 from sbertkit.encoder.resolve import resolve_model
 from sbertkit.encoder.saving import lineage_name, write_model_files
-from sbertkit.errors import InputError, InputTypeError
+from sbertkit.errors import InputError
 from sbertkit.storage import clear_leftovers, staged_folder, storage_errors
 from sbertkit.training.averages import average_into, check_alike, kept_weights
 from sbertkit.training.heads import sets_with_head
@@ -105,11 +104,10 @@ def _share(weight: float) -> float:
         InputError: It is not from 0 to 1.
         InputTypeError: It is no number.
     """
-    if isinstance(weight, bool) or not isinstance(weight, numbers.Real):
-        raise InputTypeError(f"weight must be a number, not {weight!r}")
-    if not 0 <= weight <= 1:
+    share = real_number("weight", weight)
+    if not 0 <= share <= 1:
         raise InputError(f"weight (--weight) must be from 0 to 1, not {weight}")
-    return float(weight)
+    return share
 
 
 def _check_output(folder: Path, names: tuple[str, str]) -> None:

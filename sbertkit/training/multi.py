@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sbertkit.arguments import Paths
 from sbertkit.data.nli import NliSet
 from sbertkit.data.ranking import RankingSet
 from sbertkit.data.sts import StsSet
@@ -34,7 +35,6 @@ from sbertkit.training.start import train
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _DEFAULT = TrainConfig()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")

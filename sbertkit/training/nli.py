@@ -1,10 +1,10 @@
 """`train_nli`: from natural language inference data to a trained sentence encoder."""
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sbertkit.arguments import Paths
 from sbertkit.data.named import find_named, named_data
 from sbertkit.data.nli import NliSet, check_pairs, read_nli
 from sbertkit.training.config import TrainConfig
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NAMED_SET = "all-nli"
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _DEFAULT = TrainConfig()
 

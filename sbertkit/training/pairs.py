@@ -4,13 +4,14 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sbertkit.arguments import Paths
 from sbertkit.data.ranking import RankingSet
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import PAIRS
 from sbertkit.training.dev_set import DevSet
 from sbertkit.training.mining import Mining, SearchLike
 from sbertkit.training.objectives import Objective, find_objective
-from sbertkit.training.ranking_rows import Paths, read_rows
+from sbertkit.training.ranking_rows import read_rows
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.start import train
 

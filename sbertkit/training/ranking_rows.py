@@ -1,14 +1,10 @@
 """Rows of query and document to train on, with the negatives that are mined for them."""
 
-import os
-from collections.abc import Sequence
-
+from sbertkit.arguments import Paths
 from sbertkit.data.ranking import RankingSet, read_ranking
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import DataForm, DataSource, TrainingData
 from sbertkit.training.mining import Mining, SearchLike, mine_negatives
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def read_rows(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sbertkit.arguments import Paths, path_list
 from sbertkit.data.named import local_path
 from sbertkit.data.sts import StsPair, StsSet, read_sts
 from sbertkit.errors import InputError
@@ -19,7 +20,6 @@ from sbertkit.training.start import train
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _DEFAULT = TrainConfig()
 _SCALE = Range(0.0, 1.0)
@@ -92,7 +92,7 @@ def read_data(data: Paths | StsSet, config: TrainConfig) -> TrainingData:
         _check_scores(data, scale)
         pairs += data.pairs
     else:
-        for path in [data] if isinstance(data, str | os.PathLike) else data:
+        for path in path_list(data):
             place = local_path(os.fspath(path))
             found = read_sts(place, split=config.split, prefer=_SPLITS, scale=scale)
             sha256 = pairs_sha256(place, found.pairs)

@@ -2,11 +2,10 @@
 
 import hashlib
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import Paths, path_list, path_text
 from sbertkit.data import ReadOptions, ReadReport, read_corpus
 from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file
@@ -14,14 +13,12 @@ from sbertkit.training.data_forms import DataForm, DataSource, TrainingData
 
 logger = logging.getLogger(__name__)
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
 
 def given_paths(paths: Paths | None) -> list[str]:
     """One path, several or none, as texts."""
     if paths is None:
         return []
-    return [path_text(one) for one in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    return [path_text(one) for one in path_list(paths)]
 
 
 def read_texts(form: DataForm, paths: Sequence[str], read: ReadOptions) -> TrainingData:

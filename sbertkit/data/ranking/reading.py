@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import Paths, path_list, path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.corpora import read_corpus
 from sbertkit.data.lines import TextOptions
@@ -22,7 +22,6 @@ from sbertkit.progress import track
 
 logger = logging.getLogger(__name__)
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _TRAIN = "train"
 _NUMBERED = 32
@@ -72,7 +71,7 @@ def read_ranking(
         MissingFile: A source does not exist.
         StorageError: A source cannot be read.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = path_list(paths)
     if not given:
         raise InputError("expected at least one file or folder to train on, found an empty list")
     pairs: dict[RankingPair, None] = {}

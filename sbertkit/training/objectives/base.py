@@ -1,10 +1,10 @@
 """What a run asks of an objective."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from sbertkit.settings import check_settings
+from sbertkit.settings import check_settings, settings_of
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import DataForm, TrainingData
 
@@ -43,6 +43,7 @@ class Objective:
         source: Where the formula is from, for the model card.
         labels: The classes of its head, if it has one.
         head_example: Python code that uses the head, for the model card; none without a head.
+        model_option: The option that names another model, if one does.
 
     Of a form of data whose task is ``rerank``, models that score pairs are trained: the rows of the
     table are pairs, and vectors their scores (N, 1).
@@ -57,15 +58,27 @@ class Objective:
     source: ClassVar[str]
     labels: ClassVar[tuple[str, ...]] = ()
     head_example: ClassVar[str] = ""
+    model_option: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         check_settings(self)
 
     @property
     def options(self) -> dict[str, Any]:
-        """Its options as JSON can hold them."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
+        """Its options as JSON can hold them; a model by name and fingerprint."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in settings_of(self)}
+        found = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
+        model = found.get(self.model_option)
+        if model is not None:
+            from sbertkit.encoder.saving import lineage_name
+
+            found[self.model_option] = lineage_name(str(model))
+            found[f"{self.model_option}_fingerprint"] = self.model_fingerprint()
+        return found
+
+    def model_fingerprint(self) -> str:
+        """The fingerprint of the model that `model_option` names."""
+        raise NotImplementedError
 
     def with_defaults(self, config: TrainConfig) -> TrainConfig:
         """The settings with this objective's own where they were left to it."""

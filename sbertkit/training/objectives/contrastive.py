@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
@@ -69,22 +69,13 @@ class Contrastive(Objective):
     )
     formula: ClassVar[str] = "-log(exp(cos(a, p) / t) / sum over c in C of exp(cos(a, c) / t))"
     source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 5"
+    model_option: ClassVar[str] = "guide"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options; the guide by name and fingerprint."""
-        found: dict[str, Any] = {
-            "temperature": self.temperature,
-            "hard_negatives": self.hard_negatives,
-            "guide": None,
-        }
-        if self.guide is not None:
-            from sbertkit.encoder.saving import lineage_name
-            from sbertkit.training.guide import guide_fingerprint
+    def model_fingerprint(self) -> str:
+        """That of the guide."""
+        from sbertkit.training.guide import guide_fingerprint
 
-            found["guide"] = lineage_name(self.guide)
-            found["guide_fingerprint"] = guide_fingerprint(self.guide)
-        return found
+        return guide_fingerprint(str(self.guide))
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """One row per positive: anchor, positive, and hard negatives of the anchor.

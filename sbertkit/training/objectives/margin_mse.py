@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sbertkit.arguments import refuses_unknown
 from sbertkit.data.ranking import RankingPair
@@ -62,18 +62,11 @@ class MarginMse(Objective):
         "Hofstätter et al. 2021, Improving Efficient Neural Ranking Models with "
         "Cross-Architecture Knowledge Distillation, equation 4"
     )
+    model_option: ClassVar[str] = "teacher"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options; the teacher by name and fingerprint."""
-        from sbertkit.encoder.saving import lineage_name
-
-        found: dict[str, Any] = {"teacher": None, "teacher_fingerprint": None}
-        found["teacher_scale"] = self.teacher_scale
-        if self.teacher is not None:
-            found["teacher"] = lineage_name(self.teacher)
-            found["teacher_fingerprint"] = _teacher(self.teacher).fingerprint
-        return found
+    def model_fingerprint(self) -> str:
+        """That of the teacher."""
+        return _teacher(str(self.teacher)).fingerprint
 
     def examples(self, data: TrainingData, table: "TextTable") -> "Examples":
         """One row per relevant document and other one of a query; the target is the margin.

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
-from sbertkit.settings import setting, settings_of
+from sbertkit.settings import setting
 from sbertkit.training.config import TrainConfig
 from sbertkit.training.objectives.base import Objective
 from sbertkit.training.run.distributed import launch
@@ -21,16 +21,11 @@ class Taught(Objective):
     teacher: str | None = setting(None, "The encoder that is learned from.", option=False)
     known: Teacher | None = field(default=None, compare=False)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options; the teacher by name and fingerprint."""
-        from sbertkit.encoder.saving import lineage_name
+    model_option: ClassVar[str] = "teacher"
 
-        found = {name: getattr(self, name) for name in settings_of(self)}
-        if self.teacher is not None:
-            found["teacher"] = lineage_name(self.teacher)
-            found["teacher_fingerprint"] = self.required.fingerprint
-        return found
+    def model_fingerprint(self) -> str:
+        """That of the teacher."""
+        return self.required.fingerprint
 
     @property
     def required(self) -> Teacher:

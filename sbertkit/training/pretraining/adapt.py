@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbertkit.arguments import path_text
+from sbertkit.arguments import Paths, path_text
 from sbertkit.data import ReadOptions
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
@@ -18,7 +18,7 @@ from sbertkit.training.pretraining.tasks import PretrainingTask, find_task
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.start import train
-from sbertkit.training.texts import Paths, given_paths, read_texts
+from sbertkit.training.texts import given_paths, read_texts
 
 if TYPE_CHECKING:
     from sbertkit.training.results import TrainResult

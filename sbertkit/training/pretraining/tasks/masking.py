@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sbertkit.errors import InputError
-from sbertkit.settings import setting, settings_of
+from sbertkit.settings import setting
 from sbertkit.training.pretraining.tasks.base import PretrainingTask, TaskLoss
 
 if TYPE_CHECKING:
@@ -80,11 +80,6 @@ class MaskingTask(PretrainingTask):
     other_families: ClassVar[dict[str, str]] = {
         "xlnet": "it was pretrained by predicting tokens in a random order and never saw a mask",
     }
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options as JSON can hold them."""
-        return {name: getattr(self, name) for name in settings_of(self)}
 
     def check_base(self, encoder: "Encoder") -> None:
         """Nothing, if the encoder has a mask token."""

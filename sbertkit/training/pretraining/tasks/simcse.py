@@ -1,4 +1,4 @@
-"""Unsupervised SimCSE: a text is told from others by two vectors that differ in dropout alone."""
+"""Unsupervised SimCSE: two vectors of a text, which differ in dropout alone, are a pair."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,11 +41,6 @@ class DropoutPairs(PretrainingTask):
     )
     formula: ClassVar[str] = "-log(exp(cos(h_i, h'_i) / t) / sum over j of exp(cos(h_i, h'_j) / t))"
     source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 4"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its options as JSON can hold them."""
-        return {"temperature": self.temperature}
 
     def check_base(self, encoder: "Encoder") -> None:
         """Nothing, if the encoder has dropout."""
