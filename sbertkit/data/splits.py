@@ -1,8 +1,10 @@
 """Splits of data sets: the columns that name them, and which of them a job reads."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from sbertkit.arguments import did_you_mean
+from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError
 
@@ -12,6 +14,7 @@ ALL_SPLITS = "all"
 SPLIT_COLUMNS = ("split", "set", "semeval_set")
 """Names of the column, lower-cased; where a header has several, the earliest here counts."""
 
+_TRAIN = "train"
 _ALIASES = {
     "training": "train",
     "development": "dev",
@@ -63,3 +66,61 @@ def no_split_column(name: str, wanted: str) -> InputError:
         f"{name}: expected a column with the split {wanted!r}, found no split column; "
         "leave the split out to read every row"
     )
+
+
+class SplitFilter:
+    """Which rows of a source are of the wanted split.
+
+    Args:
+        wanted: A split, or ``all``; ``None`` for ``train``, and all where a source has no splits.
+    """
+
+    def __init__(self, wanted: str | None) -> None:
+        self._wanted = wanted
+        self._counts: Counter[str | None] = Counter()
+        self._taken: dict[str | None, bool] = {None: True}
+
+    def takes(self, values: Mapping[str, object]) -> bool:
+        """Whether a row with these values is of the wanted split, or has none.
+
+        Raises:
+            BadRecordError: Its split is blank.
+        """
+        split = split_text(values["split"]) if "split" in values else None
+        if split == "":
+            raise BadRecordError("blank split")
+        self._counts[split] += 1
+        if split not in self._taken:
+            wanted = self._wanted or _TRAIN
+            self._taken[split] = wanted == ALL_SPLITS or split_key(split or "") == split_key(wanted)
+        return self._taken[split]
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """How many rows each other split has."""
+        return Counter(
+            {str(split): n for split, n in self._counts.items() if not self._taken[split]}
+        )
+
+    def check(self, name: str, unit: str, *, folder: bool) -> None:
+        """Nothing, if rows of the wanted split were found.
+
+        Args:
+            name: What messages call the source.
+            unit: What they call its rows.
+            folder: Whether it is a folder, whose files may be of one split each.
+
+        Raises:
+            InputError: None is of the wanted split, or only some rows name theirs.
+        """
+        named = [str(split) for split in self._counts if split is not None]
+        without = self._counts[None]
+        if named and without:
+            raise InputError(
+                f"{name}: {without:,} of {self._counts.total():,} {unit}s have no split, the "
+                "others have one; add it, or remove them"
+            )
+        if without and self._wanted not in (None, ALL_SPLITS) and not folder:
+            raise no_split_column(name, str(self._wanted))
+        if named and not any(self._taken[split] for split in named):
+            raise no_such_split(name, self._wanted or _TRAIN, named)

@@ -10,13 +10,7 @@ from sbertkit.data.bad_rows import BadRow, BadRows
 from sbertkit.data.lines import TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError
 from sbertkit.data.sources import Source, find_sources
-from sbertkit.data.splits import (
-    ALL_SPLITS,
-    SPLIT_COLUMNS,
-    no_such_split,
-    split_key,
-    split_text,
-)
+from sbertkit.data.splits import SPLIT_COLUMNS, SplitFilter
 from sbertkit.data.streams import is_folder, source_name
 from sbertkit.data.tables import TABLES, Columns, Layout, Row, has_suffix
 from sbertkit.data.text import has_surrogates, is_blank, repair_surrogates
@@ -24,7 +18,6 @@ from sbertkit.errors import InputError
 
 Pair = tuple[str, str]
 
-_TRAIN = "train"
 _MORE = 31
 """Columns after the second that a file without header may have."""
 _MORE_NAMES = tuple(f"second_{number}" for number in range(2, _MORE + 2))
@@ -60,6 +53,7 @@ _COLUMNS = Columns(
     {
         "split": SPLIT_COLUMNS,
         "first": (
+            # Each beside its partner below, of which source has two.
             *("source", "source", "english", "sentence1", "sentence_1", "sentence_a", "text1"),
             *("anchor", "query", "question", "premise"),
         ),
@@ -88,7 +82,7 @@ def read_text_pairs(paths: Paths, *, split: str | None = None) -> list[PairFile]
 
     Args:
         paths: A file or folder, or several.
-        split: Another split, or ``all``.
+        split: Another split, or ``all``; see `read_nli`.
 
     Raises:
         InputError: Bad rows (one message for all of a file), none of the split, or an unknown
@@ -155,12 +149,12 @@ def _aligned(source: str, other: str) -> PairFile:
 def _of_source(source: Source, split: str | None) -> PairFile:
     pairs: list[Pair] = []
     skipped = 0
-    splits: dict[str, bool] = {}
+    splits = SplitFilter(split)
     for file in source.files:
         bad = BadRows(source_name(file), source.table.unit)
         for row in bad.removed_from(source.table.read(file, _COLUMNS, TextOptions())):
             try:
-                if not source.folder and not _is_wanted(row, split, splits):
+                if not splits.takes(row.values):
                     continue
                 for pair in _pairs_of(row):
                     if is_blank(pair[1]):
@@ -170,22 +164,11 @@ def _of_source(source: Source, split: str | None) -> PairFile:
             except BadRecordError as error:
                 bad.add(BadRow(row.number, error.reason))
         bad.refuse()
-    if splits and not any(splits.values()):
-        raise no_such_split(source_name(source.path), split or _TRAIN, splits)
+    name = source_name(source.path)
+    splits.check(name, source.table.unit, folder=source.folder)
     if not pairs:
-        raise InputError(f"{source_name(source.path)}: expected pairs of texts, found none")
+        raise InputError(f"{name}: expected pairs of texts, found none")
     return PairFile(source.path, source.sha256(), pairs, skipped)
-
-
-def _is_wanted(row: Row, split: str | None, splits: dict[str, bool]) -> bool:
-    """Whether a row is of the wanted split, or has none; notes the split that it has."""
-    if "split" not in row.values:
-        return True
-    name = split_text(row.values["split"])
-    if not name:
-        raise BadRecordError("blank split")
-    wanted = split or _TRAIN
-    return splits.setdefault(name, wanted == ALL_SPLITS or split_key(name) == split_key(wanted))
 
 
 def _pairs_of(row: Row) -> Iterator[Pair]:

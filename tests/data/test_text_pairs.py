@@ -69,6 +69,14 @@ def test_the_train_split_is_read_or_the_one_named(tmp_path: Path) -> None:
         pairs_of(path, split="test")
 
 
+def test_a_split_of_rows_that_name_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("sentence1\tsentence2\na\tb\n", encoding="utf-8")
+    assert pairs_of(path) == pairs_of(path, split="all") == [("a", "b")]
+    with pytest.raises(InputError, match="found no split column"):
+        pairs_of(path, split="dev")
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -19,14 +19,7 @@ from sbertkit.data.nli.labels import (
 from sbertkit.data.nli.nli_set import Duplicates, NliPair, NliSet, NliSource, find_duplicates
 from sbertkit.data.nli_labels import NLI_LABELS
 from sbertkit.data.sources import Source, find_sources
-from sbertkit.data.splits import (
-    ALL_SPLITS,
-    SPLIT_COLUMNS,
-    no_split_column,
-    no_such_split,
-    split_key,
-    split_text,
-)
+from sbertkit.data.splits import SPLIT_COLUMNS, SplitFilter
 from sbertkit.data.streams import source_name
 from sbertkit.data.tables import Columns, Row
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
@@ -35,7 +28,6 @@ from sbertkit.progress import Advance, track
 
 logger = logging.getLogger(__name__)
 _ROWS_BETWEEN_REPORTS = 1_000
-_TRAIN = "train"
 
 _COLUMNS = Columns(
     {
@@ -115,7 +107,7 @@ def read_nli(
                 rows=len(reader.pairs),
                 skipped=reader.skipped,
                 duplicates=sum(start <= row < end for row in duplicates.rows),
-                other_splits=reader.left_out.total(),
+                other_splits=reader.splits.left_out.total(),
             )
         )
         start = end
@@ -134,6 +126,7 @@ class _SourceReader:
         pairs: The labeled pairs of the split.
         skipped: Rows without a gold label.
         repaired: Texts with unpaired surrogates.
+        splits: Which rows are read.
     """
 
     def __init__(
@@ -142,17 +135,8 @@ class _SourceReader:
         self.source = source
         self.pairs: list[NliPair] = []
         self.skipped = self.repaired = 0
-        self._split = split
+        self.splits = SplitFilter(split)
         self._numbers = numbers
-        self._counts: Counter[str | None] = Counter()
-        self._taken: dict[str | None, bool] = {None: True}
-
-    @property
-    def left_out(self) -> Counter[str]:
-        """How many rows each other split has."""
-        return Counter(
-            {str(split): n for split, n in self._counts.items() if not self._taken[split]}
-        )
 
     def read(self, advance: Advance) -> None:
         """Reads all rows, and reports how many.
@@ -164,7 +148,7 @@ class _SourceReader:
             rows = self.source.table.read(file, _COLUMNS, TextOptions())
             self._read_file(source_name(file), _counted(rows, advance))
         name = source_name(self.source.path)
-        self._check_splits(name)
+        self.splits.check(name, self.source.table.unit, folder=self.source.folder)
         if not self.pairs and not self.skipped:
             raise InputError(f"{name}: expected pairs of premise and hypothesis, found no rows")
 
@@ -176,7 +160,7 @@ class _SourceReader:
             if "gold_label" in row.values:
                 column = "gold_label"  # from here on, label no longer counts
             try:
-                if self._takes(row):
+                if self.splits.takes(row.values):
                     value, classes = row.values.get(column), row.classes.get(column, ())
                     self._admit(row, labels.read(value, classes))
             except BadRecordError as error:
@@ -185,17 +169,6 @@ class _SourceReader:
             except UnmappedNumberError as error:
                 raise InputError(f"{name} {bad.unit} {row.number}: {error}") from error
         bad.refuse(f"; a label is one of {', '.join(NLI_LABELS)}" if unknown else "")
-
-    def _takes(self, row: Row) -> bool:
-        """Whether a row is of the wanted split, or has none."""
-        split = split_text(row.values["split"]) if "split" in row.values else None
-        if split == "":
-            raise BadRecordError("blank split")
-        self._counts[split] += 1
-        if split not in self._taken:
-            wanted = self._split or _TRAIN
-            self._taken[split] = wanted == ALL_SPLITS or split_key(split or "") == split_key(wanted)
-        return self._taken[split]
 
     def _admit(self, row: Row, label: int) -> None:
         """Makes a pair of a row that has a gold label."""
@@ -219,20 +192,6 @@ class _SourceReader:
         self.repaired += 1
         return repair_surrogates(value)
 
-    def _check_splits(self, name: str) -> None:
-        """Refuses rows of which none is of the wanted split, or only some name theirs."""
-        named = [str(split) for split in self._counts if split is not None]
-        without = self._counts[None]
-        if named and without:
-            raise InputError(
-                f"{name}: {without:,} of {self._counts.total():,} {self.source.table.unit}s have"
-                " no split, the others have one; add it, or remove them"
-            )
-        if without and self._split not in (None, ALL_SPLITS) and not self.source.folder:
-            raise no_split_column(name, str(self._split))
-        if named and not any(self._taken[split] for split in named):
-            raise no_such_split(name, self._split or _TRAIN, named)
-
 
 def _counted(rows: Iterator[Row | BadRow], advance: Advance) -> Iterator[Row | BadRow]:
     number = 0
@@ -245,7 +204,7 @@ def _counted(rows: Iterator[Row | BadRow], advance: Advance) -> Iterator[Row | B
 
 def _warnings(readers: Sequence[_SourceReader], duplicates: Duplicates) -> Iterator[str]:
     """One line for each kind of issue."""
-    left_out: Counter[str] = sum((reader.left_out for reader in readers), Counter())
+    left_out: Counter[str] = sum((reader.splits.left_out for reader in readers), Counter())
     if left_out:
         listed = printable(", ".join(f"{n:,} {split}" for split, n in left_out.items()), 200)
         noun = "row" if left_out.total() == 1 else "rows"
