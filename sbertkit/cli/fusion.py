@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbertkit.cli.options import Command, given_options
-from sbertkit.retrieval.modes import CONVEX, DENSE, FUSIONS, HYBRID, MODES
+from sbertkit.retrieval.modes import CONVEX, FUSIONS, HYBRID, MODES
 
 if TYPE_CHECKING:
-    from sbertkit.retrieval import SearchIndex
     from sbertkit.retrieval.results import WeightInfo
 
 
@@ -91,10 +90,3 @@ def mode_options(default: str | None) -> Callable[[Command], Command]:
         return mode_option(_method_option(_weight_option(with_mode)))  # type: ignore[return-value]
 
     return add
-
-
-def mode_taken(index: "SearchIndex", mode: str | None, hits: str) -> str:
-    """The mode of a search for texts, which may leave it open, as `SearchIndex.search` takes it."""
-    if mode is not None:
-        return mode
-    return DENSE if hits == "passages" else index.default_mode

@@ -16,7 +16,8 @@ FUSIONS = (CONVEX, RRF)
 DEFAULT_WEIGHT = 0.5
 """Of vectors in a convex combination, where none was measured or given."""
 
-HIT_CHOICES = ("documents", "passages")
+PASSAGES = "passages"
+HIT_CHOICES = ("documents", PASSAGES)
 """What a hit is."""
 
 
@@ -29,3 +30,10 @@ def checked_mode(mode: str) -> str:
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     return mode
+
+
+def mode_taken(mode: str | None, hits: str, default: str) -> str:
+    """The mode of a search for texts: the one that is named, dense for passages, or the index's."""
+    if mode is not None:
+        return mode
+    return DENSE if hits == PASSAGES else default

@@ -27,7 +27,15 @@ from sbertkit.retrieval.inspection import describe, index_fields, index_info, ve
 from sbertkit.retrieval.lexical_hits import LexicalLeg
 from sbertkit.retrieval.manifest import Manifest, read_manifest
 from sbertkit.retrieval.matched import matcher_of, note_matched
-from sbertkit.retrieval.modes import DENSE, HIT_CHOICES, HYBRID, LEXICAL, checked_mode
+from sbertkit.retrieval.modes import (
+    DENSE,
+    HIT_CHOICES,
+    HYBRID,
+    LEXICAL,
+    PASSAGES,
+    checked_mode,
+    mode_taken,
+)
 from sbertkit.retrieval.opening import (
     check_encoder,
     load_encoder,
@@ -330,7 +338,7 @@ class SearchIndex:
         """The hits of each query, in the order of the queries; see `search`."""
         if hits not in HIT_CHOICES:
             raise InputError(f"hits must be {' or '.join(HIT_CHOICES)}, not {hits!r}")
-        passages = hits == "passages"
+        passages = hits == PASSAGES
         k = whole_number("k", k)
         if mode is not None and checked_mode(mode) != DENSE and passages:
             raise InputError(
@@ -338,7 +346,7 @@ class SearchIndex:
                 "out"
             )
         queries = listed(queries)
-        if mode is None and (passages or not are_texts(queries)):
+        if mode is None and not are_texts(queries):
             mode = DENSE
         if mode != LEXICAL:
             self._dense()
@@ -346,7 +354,7 @@ class SearchIndex:
         if rerank is not None:
             reranking = Reranking(self._reranker.of(rerank), rerank_depth)
         with self._current.used() as view:
-            taken = view.manifest.default_mode if mode is None else mode
+            taken = mode_taken(mode, hits, view.manifest.default_mode)
             if fusion is not None and taken != HYBRID:
                 raise InputError(
                     f"fusion (--fusion, --weight) is of mode hybrid, and this search is {taken}; "

@@ -24,6 +24,7 @@ from training_cases import (
 )
 
 from sbertkit import (
+    Contrastive,
     Cosent,
     Encoder,
     InputError,
@@ -39,9 +40,12 @@ from sbertkit import (
 )
 from sbertkit.training.batches import BatchOrder, Collator
 from sbertkit.training.config import PROPORTIONAL, ROUND_ROBIN
+from sbertkit.training.data_forms import NLI, PAIRS
 from sbertkit.training.examples import Examples
 from sbertkit.training.heads import read_head, sets_with_head
 from sbertkit.training.multi import KINDS, multi_recipe
+from sbertkit.training.objectives import Several
+from sbertkit.training.objectives.several import SetObjective
 from sbertkit.training.report.curves import draw_curves
 from sbertkit.training.run.setup import set_up
 from sbertkit.training.run.siamese import Siamese
@@ -207,6 +211,18 @@ def test_an_interrupted_run_is_resumed_to_the_same_weights(
     run("other", resume=True)
     assert weight_bytes(tmp_path / "other") == weight_bytes(tmp_path / "whole")
     assert any("heads/nli" in name for name in weight_bytes(tmp_path / "other"))
+
+
+def test_several_sets_have_the_lowest_of_their_own_rates() -> None:
+    """With LoRA, too, whose rates are higher."""
+    parts = tuple(
+        SetObjective(one.name, form, one)
+        for one, form in ((Softmax(), NLI), (Contrastive(), PAIRS))
+    )
+    for settings, factor in ((TrainConfig(), 1), (TrainConfig(lora=4), 10)):
+        found = Several(parts).with_defaults(settings).learning_rate
+        assert found == factor * min(Softmax.learning_rate, Contrastive.learning_rate)
+    assert Several(parts).with_defaults(TrainConfig(learning_rate=1e-3)).learning_rate == 1e-3
 
 
 def test_matryoshka_goes_around_each_objective(root: Path, tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from sbertkit.cli.completion import INDEX, MODEL, PATH
-from sbertkit.cli.fusion import mode_options, mode_taken
+from sbertkit.cli.fusion import mode_options
 from sbertkit.cli.options import device_option, filter_option, quiet_option, trust_option
 from sbertkit.cli.rerank import LoadReranking, rerank_options
 from sbertkit.cli.search.hits import PRINTERS, Shown
 from sbertkit.cli.settings import Names
 from sbertkit.progress import say
-from sbertkit.retrieval.modes import HIT_CHOICES
+from sbertkit.retrieval.modes import HIT_CHOICES, mode_taken
 
 
 @click.command()
@@ -136,5 +136,5 @@ def search(
         found = opened.search_batch(texts_asked, k, filter=condition, explain=explain, **settings)
         if explain:
             plan = next((hit.plan or "" for hits in found for hit in hits), "nothing was found")
-            say(f"{mode_taken(opened, mode, hits)}: {plan}")
+            say(f"{mode_taken(mode, hits, opened.default_mode)}: {plan}")
         PRINTERS[output_format](asked, found, shown._replace(matcher=opened.matcher))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from sbertkit.cli.fusion import mode_taken
 from sbertkit.cli.output import print_facts, print_line, print_text, say_error
 from sbertkit.cli.search.hits import Shown, print_tables
 from sbertkit.cli.search.queries import Query
@@ -15,7 +14,7 @@ from sbertkit.cli.signals import seen_while_blocked
 from sbertkit.errors import SbertkitError
 from sbertkit.formatting import counted
 from sbertkit.progress import say
-from sbertkit.retrieval.modes import HIT_CHOICES, HYBRID, MODES
+from sbertkit.retrieval.modes import HIT_CHOICES, HYBRID, MODES, mode_taken
 from sbertkit.terminal import visible_text
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Prompt:
     def _mode(self) -> str:
         """What is compared."""
         mode, hits = self._settings.get("mode"), self._settings.get("hits", HIT_CHOICES[0])
-        return mode_taken(self._index, mode, hits)
+        return mode_taken(mode, hits, self._index.default_mode)
 
     def _documents(self) -> str:
         """How many documents are searched."""
