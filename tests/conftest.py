@@ -169,3 +169,12 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     yield run_main
     logger.handlers, logger.propagate = handlers, propagate
+
+
+@pytest.fixture
+def quick() -> Iterator[None]:
+    """Runs of training without curves."""
+    from training_cases import quick_runs  # which loads torch
+
+    with quick_runs():
+        yield

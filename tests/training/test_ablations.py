@@ -1,7 +1,6 @@
 """Ablations: the runs of each, their table beside published scores, what is left out or refused."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import tiny_models
 from command_line import Run
 from test_train_pairs import WORDS, write
-from training_cases import QUICK, contents, interrupted_run, quick_runs, rows, write_dev, write_nli
+from training_cases import QUICK, contents, interrupted_run, rows, write_dev, write_nli
 
 from sbertkit import Contrastive, InputError, Softmax, TrainConfig, TrainResult
 from sbertkit.training import ablations
@@ -22,12 +21,7 @@ from sbertkit.training.recipe import Recipe
 from sbertkit.training.sts import sts_recipe
 from sbertkit.training.sweeps import TABLE_FILE, ablate
 
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import html
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from command_line import Run
 from docs_files import sentences
 from sentence_transformers import SentenceTransformer
 from tiny_parts import BERT_SPECIAL, POSITIONS, seeded, sizes, word_pieces, write
-from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes, weights, write_dev
+from training_cases import QUICK, interrupted_run, weight_bytes, weights, write_dev
 
 from sbertkit import (
     AdaptConfig,
@@ -56,11 +55,7 @@ MLM = {
 }
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +13,7 @@ import pytest
 import tiny_models
 import torch
 from command_line import Run
-from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes, weights, write_dev
+from training_cases import QUICK, interrupted_run, weight_bytes, weights, write_dev
 
 from sbertkit import (
     Encoder,
@@ -40,11 +40,7 @@ WORDS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from training_cases import (
     contents,
     far,
     interrupted_run,
-    quick_runs,
     rows,
     weight_bytes,
     weights,
@@ -71,11 +69,7 @@ ATTENTION = {
 """Ends of the names of linear layers that get matrices; None where it is enough that some do."""
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from training_cases import (
     Job,
     contents,
     interrupted_run,
-    quick_runs,
     rows,
     weight_bytes,
     weights,
@@ -30,11 +29,7 @@ from sbertkit import Encoder, InputError, InputTypeError, merge
 TEXTS = ["a heron eats at home", "two bakers sing", "the sea"]
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from test_train_pairs import ROWS, write
 from training_cases import (
     QUICK,
     interrupted_run,
-    quick_runs,
     rows,
     weight_bytes,
     weights,
@@ -51,12 +49,7 @@ from sbertkit.training.run.setup import set_up
 from sbertkit.training.run.siamese import Siamese
 from sbertkit.training.set_order import SetOrder
 
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

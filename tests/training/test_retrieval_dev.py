@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 import tiny_models
 from command_line import Run
 from test_train_pairs import ROWS, write
-from training_cases import QUICK, quick_runs, write_dev
+from training_cases import QUICK, write_dev
 
 from sbertkit import Encoder, InputError, TrainConfig, TrainResult, evaluate_retrieval, train_pairs
 from sbertkit.training import retrieval_dev
@@ -18,12 +17,7 @@ from sbertkit.training.dev_set import DevSet
 from sbertkit.training.report.curves import draw_curves
 from sbertkit.training.retrieval_dev import RetrievalDevSet, read_dev
 
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def collection(folder: Path, splits: tuple[str, ...] = ("train", "dev")) -> Path:

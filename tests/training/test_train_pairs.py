@@ -4,7 +4,6 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import tiny_models
 import torch
 from command_line import Run
 from tiny_rerankers import cross_encoder, write_collection
-from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, weight_bytes
 
 from sbertkit import (
     Contrastive,
@@ -49,11 +48,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from command_line import Run
 from sentence_transformers import CrossEncoder
 from tiny_rerankers import cross_encoder
-from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, weight_bytes
 
 from sbertkit import (
     BinaryCrossEntropy,
@@ -41,11 +40,7 @@ PAIRS = [
 DATA = RankingSet(tuple(PAIRS))
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")

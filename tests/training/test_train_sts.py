@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import tiny_models
 import torch
 from command_line import Run
-from training_cases import QUICK, interrupted_run, quick_runs, weight_bytes
+from training_cases import QUICK, interrupted_run, weight_bytes
 
 from sbertkit import (
     Angle,
@@ -45,11 +44,7 @@ NO_MODEL: Any = None
 SCORES = torch.tensor([0.2, 1.0, 0.2, 0.0, 0.7])
 
 
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Runs without curves."""
-    with quick_runs():
-        yield
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture(scope="module")
