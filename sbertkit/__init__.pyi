@@ -108,7 +108,9 @@ from .training.pretraining.config import (
     AdaptConfig as AdaptConfig,
 )
 from .training.pretraining.tasks import (
+    DeletedWords as DeletedWords,
     DropoutPairs as DropoutPairs,
+    MaskedAutoencoder as MaskedAutoencoder,
     MaskedSpans as MaskedSpans,
     MaskedTokens as MaskedTokens,
     MaskedWords as MaskedWords,

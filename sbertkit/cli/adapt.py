@@ -3,6 +3,7 @@
 import functools
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,7 @@ def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in setting_options(kind):
             having[option].append(name)
     options = {
-        option: setting_options(TASKS[names[0]], _of_tasks(names))[option]
+        option: setting_options(TASKS[names[0]], _of_tasks(option, names))[option]
         for option, names in having.items()
     }
 
@@ -56,8 +57,15 @@ def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated(with_task, (choice, *options.values()))
 
 
-def _of_tasks(names: list[str]) -> str:
-    return "" if len(names) == len(TASKS) else f" Of the task {' or '.join(names)}."
+def _of_tasks(option: str, names: list[str]) -> str:
+    """Which tasks have an option, and the defaults that are not those of the first one."""
+    values = {
+        name: next(one.default for one in fields(TASKS[name]) if one.name == option)
+        for name in names
+    }
+    others = {name: value for name, value in values.items() if value != values[names[0]]}
+    more = "".join(f" By default {value} for {name}." for name, value in others.items())
+    return ("" if len(names) == len(TASKS) else f" Of the task {' or '.join(names)}.") + more
 
 
 @click.command(name="adapt")

@@ -51,8 +51,17 @@ class Network(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> Tensor:
         """Text vectors (B, dim) from token ids (B, T), a 0/1 mask (B, T) and token types."""
+        return self.vectors(self.states(input_ids, attention_mask, token_type_ids), attention_mask)
+
+    def states(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> Any:
+        """What the transformer gives, with all layers where the pooling takes several."""
         inputs = input_ids, attention_mask, token_type_ids
-        output = token_states(self.transformer, inputs, all_layers=bool(self.pooling.layers))
+        return token_states(self.transformer, inputs, all_layers=bool(self.pooling.layers))
+
+    def vectors(self, output: Any, attention_mask: Tensor) -> Tensor:
+        """Text vectors (B, dim) from what `states` gave."""
         vectors = self.pooling.of_output(output, attention_mask)
         for module in self.postprocessors:
             vectors = module(vectors)  # (B, dim)

@@ -18,6 +18,7 @@ from training_cases import QUICK, interrupted_run, weight_bytes, weights, write_
 
 from sbertkit import (
     AdaptConfig,
+    DeletedWords,
     DropoutPairs,
     Encoder,
     InputError,
@@ -220,6 +221,46 @@ def test_each_family_takes_one_optimizer_step(
     assert not np.allclose(trained, before)
 
 
+OTHERS = ["nomic_bert", "xlnet", "t5", "gpt2", "llama", "clip_text"]
+"""Families that never saw a mask, or whose tokenizer has none."""
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_a_text_is_rebuilt_from_the_vector_of_every_family(
+    family: str, corpus: Path, tmp_path: Path
+) -> None:
+    folder = tiny_models.ARCHITECTURES[family](tmp_path / "model")
+    pooling = "eos" if family in ("gpt2", "llama", "clip_text") else "mean"
+    settings = config(max_steps=1)
+    adapt(folder, corpus, tmp_path / "out", task="tsdae", pooling=pooling, config=settings)
+    trained = Encoder.load(tmp_path / "out", device="cpu").encode(["a heron eats"])
+    before = Encoder.load(folder, pooling=pooling, device="cpu").encode(["a heron eats"])
+    assert np.isfinite(trained).all()
+    assert not np.allclose(trained, before)
+
+
+@pytest.mark.parametrize("task", ["tsdae", "retromae"])
+def test_decoders_are_kept_and_a_later_run_continues_from_them(
+    task: str, base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    one = adapt(base, corpus, tmp_path / "one", task=task, config=config(max_steps=20))
+    two = adapt(tmp_path / "one", corpus, tmp_path / "two", task=task, config=config())
+    assert held_out(two)[0] == pytest.approx(held_out(one)[1])
+    names = {
+        "tsdae": {"denoising-decoder.safetensors"},
+        "retromae": {"masked-lm.safetensors", "enhanced-decoder.safetensors"},
+    }
+    assert {path.name for path in (tmp_path / "two" / "pretraining").iterdir()} == names[task]
+
+
+def test_a_decoder_of_several_layers_is_no_other_one(
+    base: Path, corpus: Path, tmp_path: Path
+) -> None:
+    task = DeletedWords(decoder_layers=2)
+    adapt(base, corpus, tmp_path / "one", task=task, config=config(max_steps=1))
+    refused("expected weights of the shapes", tmp_path / "one", corpus, task="tsdae")
+
+
 # --- what is refused
 
 
@@ -231,11 +272,14 @@ def refused(message: str, base: Path, corpus: Path, **more: Any) -> None:
 
 
 def test_a_base_without_the_mask_token_is_refused(corpus: Path, tmp_path: Path) -> None:
-    refused("no mask token", tiny_models.t5(tmp_path / "t5"), corpus)
+    folder = tiny_models.t5(tmp_path / "t5")
+    refused("no mask token.*tasks that suit it.*simcse, tsdae", folder, corpus)
 
 
 def test_a_family_that_never_saw_a_mask_is_refused(corpus: Path, tmp_path: Path) -> None:
-    refused("does not suit.*xlnet", tiny_models.xlnet(tmp_path / "xlnet"), corpus)
+    folder = tiny_models.xlnet(tmp_path / "xlnet")
+    refused("does not suit.*xlnet.*tasks that suit it.*simcse, tsdae", folder, corpus)
+    refused("does not suit.*xlnet.*simcse, tsdae", folder, corpus, task="retromae")
 
 
 def test_a_tokenizer_without_places_is_refused(corpus: Path, tmp_path: Path) -> None:
@@ -253,6 +297,8 @@ def test_a_corpus_of_single_tokens_is_refused(base: Path, tmp_path: Path) -> Non
     path = tmp_path / "letters.txt"
     path.write_text("\n".join("abcdefghijk") + "\n", encoding="utf-8")
     refused("no text has two", base, path)
+    refused("keeps one, but no text has two", base, path, task="tsdae")
+    refused("no text has two", base, path, task="retromae")
 
 
 def test_a_corpus_without_words_of_several_tokens_is_refused(base: Path, tmp_path: Path) -> None:

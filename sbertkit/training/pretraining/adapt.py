@@ -50,9 +50,8 @@ def adapt(
         base: A model folder or a hub name, of a model with a mask token.
         corpus: Corpora for `read_corpus`, one or several.
         output: A new folder for the trained encoder.
-        task: ``mlm``, ``wwm``, ``span`` or ``simcse``; or one of
-            `sbertkit.training.pretraining.tasks` with options of its own, such as
-            ``MaskedWords(mask=0.2)``.
+        task: A name of `sbertkit.training.pretraining.tasks.TASKS`, such as ``wwm``; or a task with
+            options of its own, such as ``MaskedWords(mask=0.2)``.
         pooling: See `Encoder.load`; None for what the base declares.
         dev: Scored sentence pairs, as `train_nli` takes them.
         read: How corpora are read.

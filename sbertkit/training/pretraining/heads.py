@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from transformers.activations import ACT2FN
 
 from sbertkit.encoder import Encoder
@@ -25,6 +26,8 @@ _SUFFIX = ".safetensors"
 _DEVIATION = 0.02
 """Of new weights, as those of BERT."""
 _POSITIONS_PER_WORD = 4
+_SCORED = 4_096
+"""Tokens whose scores, a number for each token of the vocabulary, are in memory at once."""
 
 
 class _Layout(NamedTuple):
@@ -211,10 +214,23 @@ def flat_states(network: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
     return states.flatten(0, 1)
 
 
+def states_and_vectors(network: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """As `flat_states`, and the text vectors (B, dim) of the same pass."""
+    inputs = batch["input_ids"], batch["mask"], batch.get("types")
+    output = network.states(*inputs)
+    return output.last_hidden_state.flatten(0, 1), network.vectors(output, batch["mask"])
+
+
+def input_embeddings(network: Any) -> Tensor:
+    """The input embeddings of an encoder's network, (vocabulary, size)."""
+    weight: Tensor = network.transformer.get_input_embeddings().weight
+    return weight
+
+
 def predicted(head: nn.Module, states: Tensor, network: nn.Module, targets: Tensor) -> TaskLoss:
     """The mean cross-entropy of tokens, and how many are predicted right.
 
-    Scores are computed for those tokens alone.
+    Scores are computed for those tokens alone; of many, some at a time, and again for the gradient.
 
     Args:
         head: A `LmHead` or `SpanHead`.
@@ -222,10 +238,26 @@ def predicted(head: nn.Module, states: Tensor, network: nn.Module, targets: Tens
         network: Whose input embeddings decode.
         targets: The tokens, (n,).
     """
-    embedding = network.transformer.get_input_embeddings().weight  # type: ignore[operator,union-attr]
+    embedding = input_embeddings(network)
+    parts = [
+        (states[start : start + _SCORED], targets[start : start + _SCORED])
+        for start in range(0, max(1, len(targets)), _SCORED)
+    ]
+    if len(parts) == 1:
+        found = [_scored(head, *parts[0], embedding)]
+    else:
+        found = [checkpoint(_scored, head, *part, embedding, use_reentrant=False) for part in parts]
+    loss, correct = (torch.stack(column).sum() for column in zip(*found, strict=True))
+    return TaskLoss(loss / max(1, len(targets)), correct, len(targets))
+
+
+def _scored(
+    head: nn.Module, states: Tensor, targets: Tensor, embedding: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The summed cross-entropy, and how many are right."""
     scores = head(states, embedding).float()  # (n, vocabulary)
-    loss = functional.cross_entropy(scores, targets, reduction="sum") / max(1, len(targets))
-    return TaskLoss(loss, (scores.argmax(dim=1) == targets).sum(), len(targets))
+    loss = functional.cross_entropy(scores, targets, reduction="sum")
+    return loss, (scores.argmax(dim=1) == targets).sum()
 
 
 def write_task_heads(head: nn.Module, folder: Path) -> None:

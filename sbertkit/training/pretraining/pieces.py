@@ -19,6 +19,8 @@ _ROOM = 512
 """Tokens per piece of a model without a limit."""
 SPECIAL = -1
 """The word of special tokens."""
+PADDING = -1
+"""In place of a token id, where a text has no more tokens."""
 
 
 class _Bare(NamedTuple):
@@ -74,6 +76,22 @@ class Pieces(TextTable):
             self.tokens.append(Tokens(ids, 0))
             self.words.append(np.concatenate((next(outside), piece.words, next(outside))))
         return np.arange(first, len(self.tokens))
+
+    def bare(self, numbers: Int64, *, end: bool = False) -> Int64:
+        """Token ids without the special ones around them, `PADDING` at the end, (B, L).
+
+        Args:
+            numbers: The pieces.
+            end: Whether the token that ends a text is among them, where the tokenizer has one.
+        """
+        before, after = len(self.special.before), len(self.special.after)
+        kept = after - 1 if end and after else after
+        rows = [self.tokens[number].ids for number in numbers]
+        rows = [ids[before : len(ids) - kept] for ids in rows]
+        padded = np.full((len(rows), max(map(len, rows))), PADDING, np.int64)
+        for place, ids in enumerate(rows):
+            padded[place, : len(ids)] = ids
+        return padded
 
     def tokenize(self) -> None:
         """Nothing: `read` has done it."""

@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from sbertkit.errors import InputError
 from sbertkit.training.pretraining.tasks.base import PretrainingTask
 from sbertkit.training.pretraining.tasks.mlm import MaskedTokens
+from sbertkit.training.pretraining.tasks.retromae import MaskedAutoencoder
 from sbertkit.training.pretraining.tasks.simcse import DropoutPairs
 from sbertkit.training.pretraining.tasks.span import MaskedSpans
+from sbertkit.training.pretraining.tasks.tsdae import DeletedWords
 from sbertkit.training.pretraining.tasks.wwm import MaskedWords
 
 __all__ = [
     "TASKS",
+    "DeletedWords",
     "DropoutPairs",
+    "MaskedAutoencoder",
     "MaskedSpans",
     "MaskedTokens",
     "MaskedWords",
@@ -19,7 +23,14 @@ __all__ = [
     "find_task",
 ]
 
-_KINDS = (MaskedTokens, MaskedWords, MaskedSpans, DropoutPairs)
+_KINDS = (
+    MaskedTokens,
+    MaskedWords,
+    MaskedSpans,
+    DropoutPairs,
+    DeletedWords,
+    MaskedAutoencoder,
+)
 TASKS: dict[str, type[PretrainingTask]] = {kind.name: kind for kind in _KINDS}
 """All, by name; the first is the default."""
 

@@ -54,16 +54,30 @@ class PretrainingTask(Objective):
         """The base itself.
 
         Raises:
-            InputError: The task does not suit it.
+            InputError: The task does not suit it; the message names those that do.
         """
+        from sbertkit.training.pretraining.tasks import TASKS
+
+        fault = self._fault(encoder)
+        if fault is None:
+            return encoder
+        others = [name for name, kind in TASKS.items() if kind()._fault(encoder) is None]
+        suiting = f"; tasks that suit it (--task): {', '.join(others)}" if others else ""
+        raise InputError(f"{fault}{suiting}") from fault
+
+    def _fault(self, encoder: "Encoder") -> InputError | None:
+        """Why the task does not suit an encoder; None where it does."""
         kind = str(encoder.torch.transformer.model.config.model_type)
         if kind in self.other_families:
-            raise InputError(
+            return InputError(
                 f"the task {self.name} does not suit {encoder.options.model}, whose type is "
                 f"{kind}: {self.other_families[kind]}; choose another base (--base)"
             )
-        self.check_base(encoder)
-        return encoder
+        try:
+            self.check_base(encoder)
+        except InputError as error:
+            return error
+        return None
 
     def heads(self, head: "nn.Module") -> list[SetHead]:
         """None in the layout of other objectives; see `pretraining.heads`."""

@@ -195,3 +195,32 @@ class MaskingTask(PretrainingTask):
         return predicted(
             head.get_submodule(LM_HEAD), states[batch["places"]], network, batch["targets"]
         )
+
+
+def whole_words(words: "Int64", budget: int, random: "np.random.Generator") -> list[Unit]:
+    """Words in random order until a number of tokens is reached, each a unit.
+
+    The word that would exceed it is chosen with the probability that keeps the mean.
+
+    Args:
+        words: The number of each token's word; -1 for special tokens, (T,).
+        budget: The number of tokens.
+        random: Where random numbers come from.
+    """
+    import numpy as np
+
+    left = budget
+    starts = np.flatnonzero((words >= 0) & np.r_[True, words[1:] != words[:-1]])
+    sizes = np.bincount(words[words >= 0])
+    chosen = []
+    for word in random.permutation(len(starts)):
+        size = int(sizes[words[starts[word]]])
+        if size > left and random.random() * size >= left:
+            break
+        first = int(starts[word])
+        places = np.arange(first, first + size)
+        chosen.append(Unit(places, first - 1, first + size, first))
+        left -= size
+        if left <= 0:
+            break
+    return chosen

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sbertkit.arguments import refuses_unknown
 from sbertkit.errors import InputError
 from sbertkit.settings import setting
-from sbertkit.training.pretraining.tasks.masking import MaskingTask, Unit
+from sbertkit.training.pretraining.tasks.masking import MaskingTask, Unit, whole_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,23 +70,7 @@ class MaskedWords(MaskingTask):
 
     def units(self, words: "Int64", random: "np.random.Generator") -> list[Unit]:
         """Each chosen word is a unit."""
-        import numpy as np
-
-        left = self.budget(words, random)
-        starts = np.flatnonzero((words >= 0) & np.r_[True, words[1:] != words[:-1]])
-        sizes = np.bincount(words[words >= 0])
-        chosen = []
-        for word in random.permutation(len(starts)):
-            size = int(sizes[words[starts[word]]])
-            if size > left and random.random() * size >= left:
-                break
-            first = int(starts[word])
-            places = np.arange(first, first + size)
-            chosen.append(Unit(places, first - 1, first + size, first))
-            left -= size
-            if left <= 0:
-                break
-        return chosen
+        return whole_words(words, self.budget(words, random), random)
 
     def in_place_of(self, ids: "Int64", random: "np.random.Generator") -> "Int64 | int":
         """The mask token, or a similar word."""
