@@ -26,7 +26,7 @@ _NEEDED = {
     "dev": ("gain_wanted", "patience", "drop_overlap"),
     "mine": ("negatives", "mine_depth", "mine_margin"),
 }
-_EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"))
+_EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"), ("batch_tokens", "batch_size"))
 
 require_gain_option = click.option(
     "--require-gain", "gain_wanted", is_flag=True, help="Exit 1 unless the dev score rose."

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sbertkit.encoder.batching import BatchCollator
+from sbertkit.encoder.batching import BatchCollator, plan_batches
+from sbertkit.errors import InputError
 from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 
@@ -60,6 +61,12 @@ class BatchOrder:
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self._seed, self._epoch))
+        batches = self._batches(random)
+        for place in random.permutation(self._count):
+            yield batches[place].tolist()
+
+    def _batches(self, random: np.random.Generator) -> list[Int64]:
+        """All batches of an epoch."""
         bundles = self._bundles(random)
         rows = np.concatenate(bundles)
         sizes = np.array([len(bundle) for bundle in bundles])
@@ -70,9 +77,7 @@ class BatchOrder:
         order = np.lexsort((np.where(chunks % 2, -keys, keys), chunks))
         starts = np.cumsum(sizes) - sizes
         rows = np.concatenate([rows[starts[b] : starts[b] + sizes[b]] for b in order])
-        batches = np.array_split(rows, self._count)
-        for place in random.permutation(self._count):
-            yield batches[place].tolist()
+        return np.array_split(rows, self._count)
 
     def _bundles(self, random: np.random.Generator) -> list[Int64]:
         """Rows of the same anchor by threes and less, all in random order."""
@@ -84,6 +89,49 @@ class BatchOrder:
         splits = np.flatnonzero(within % _TOGETHER == 0)
         bundles = np.split(by_anchor, splits[1:])
         return [bundles[place] for place in random.permutation(len(bundles))]
+
+
+class TokenOrder(BatchOrder):
+    """Batches of so many tokens, padding included, each of rows of similar length.
+
+    Every epoch has the same number of batches, so that a run can be resumed in any: a length counts
+    as the next one of a series whose steps are about a tenth, and rows of one step change places.
+
+    Args:
+        examples: What is batched, each row for itself.
+        lengths: Token counts of the texts, by number.
+        batch_tokens: Maximum of tokens per batch.
+        seed: Decides the order, with the number of the epoch.
+
+    Raises:
+        InputError: A row has more tokens.
+    """
+
+    def __init__(self, examples: Examples, lengths: Int64, batch_tokens: int, *, seed: int) -> None:
+        super().__init__(examples, lengths, len(examples), seed=seed)
+        longest = int(self._lengths.max())
+        if longest > batch_tokens:
+            raise InputError(
+                f"batch_tokens (--batch-tokens) is {batch_tokens:,}, but the longest example has "
+                f"{longest:,} tokens; raise it, or lower max_tokens (--max-tokens)"
+            )
+        self._lengths = _steps(self._lengths)
+        plan = plan_batches(self._lengths.tolist(), batch_tokens)
+        self._ends = np.cumsum([len(batch) for batch in plan])[:-1]
+        self._count = len(plan)
+        self.batch_size = max(map(len, plan))
+
+    def _batches(self, random: np.random.Generator) -> list[Int64]:
+        rows = random.permutation(len(self._lengths))
+        return np.split(rows[np.argsort(-self._lengths[rows], kind="stable")], self._ends)
+
+
+def _steps(lengths: Int64) -> Int64:
+    """Each length, or the next one that has but its four highest bits."""
+    bits = np.floor(np.log2(np.maximum(lengths - 1, 1))).astype(np.int64)
+    step = 2 ** np.maximum(bits - 3, 0)
+    stepped: Int64 = -(-lengths // step) * step
+    return stepped
 
 
 class Collator:

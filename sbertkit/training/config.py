@@ -39,6 +39,11 @@ class TrainConfig:
     epochs: float = setting(1.0, "Passes over the data, fractions allowed.", above=0)
     max_steps: int | None = setting(None, "Maximum of optimizer steps, in place of epochs.")
     batch_size: int = setting(64, "Examples per batch, of each process.")
+    batch_tokens: int | None = setting(
+        None,
+        "Tokens per batch, padding included, in place of batch_size: many short texts or few long "
+        "ones.",
+    )
     mini_batch: int | None = setting(
         None,
         "Texts per forward pass, so that large batches fit into memory: gradients are cached, and "
@@ -171,6 +176,11 @@ class TrainConfig:
             if getattr(self, first) is not None and getattr(self, second) is not None:
                 raise InputError(f"{_named(first)} and {_named(second)} do not go together")
         for one in fields(self):
+            void = self.batch_tokens is not None and one.name == "batch_size"
+            if void and self.batch_size != one.default:
+                raise InputError(
+                    f"{_named('batch_tokens')} and {_named(one.name)} do not go together"
+                )
             idle = self.lora is None and one.name.startswith("lora_")
             if idle and getattr(self, one.name) != one.default:
                 raise InputError(f"{_named(one.name)} needs {_named('lora')}")

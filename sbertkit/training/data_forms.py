@@ -125,7 +125,7 @@ UNLABELED = DataForm(
     "unlabeled",
     "texts without labels",
     1,
-    settings=("merge_base",),
+    settings=("merge_base", "batch_tokens"),
     limits="It was trained to predict tokens, not to place texts of similar meaning near each "
     "other: train it on pairs afterwards.",
 )

@@ -119,7 +119,7 @@ def test_the_folder_loads_in_both_libraries_with_the_same_vectors(
     assert type(model).__name__ == "BertModel"
 
 
-@pytest.mark.parametrize("task", [*TASKS, "static", "pack", "lora", "accumulation"])
+@pytest.mark.parametrize("task", [*TASKS, "static", "pack", "lora", "accumulation", "tokens"])
 def test_a_run_that_is_interrupted_comes_to_the_same_weights(
     task: str, base: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -128,6 +128,7 @@ def test_a_run_that_is_interrupted_comes_to_the_same_weights(
         "pack": {"pack": True},
         "lora": {"lora": 2},
         "accumulation": {"accumulation": 2},
+        "tokens": {"batch_size": 64, "batch_tokens": 300},
     }
     settings = {"batch_size": 32, "max_steps": 14, "checkpoint_steps": 4, **more.get(task, {})}
     adapt(base, corpus, tmp_path / "whole", task=kind, config=config(**settings))
@@ -311,6 +312,9 @@ def test_settings_that_do_not_apply_are_refused(base: Path, corpus: Path, tmp_pa
     refused("mini_batch", base, corpus, config=config(mini_batch=2))
     refused("split", base, corpus, config=config(split="train"))
     refused("matryoshka", base, corpus, config=config(matryoshka=(8,)))
+    refused("raise it, or lower", base, corpus, config=config(batch_size=64, batch_tokens=2))
+    with pytest.raises(InputError, match="do not go together"):
+        config(batch_tokens=100)
     refused("task must be one of mlm, wwm, span", base, corpus, task="rtd")
     refused("expected one task.*mlm, wwm", base, corpus, task="mlm,wwm")
     refused("found none", base, corpus, task=())

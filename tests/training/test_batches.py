@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.batching import BatchCollator
 from sbertkit.encoder.tokenization import SpecialTokens, Tokens
-from sbertkit.training.batches import BatchOrder, Collator, length_groups
+from sbertkit.errors import InputError
+from sbertkit.training.batches import BatchOrder, Collator, TokenOrder, length_groups
 from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 from sbertkit.training.run.siamese import Siamese
@@ -449,3 +450,54 @@ def test_texts_that_the_tokenizer_does_not_know_are_warned_of(
     table.tokenize()
     (warning,) = caplog.messages
     assert re.match("training texts: .*% of the tokens are unknown to the tokenizer of", warning)
+
+
+# --- batches by tokens
+
+
+def token_order(lengths: Sequence[int], tokens: int, *, seed: int = 1) -> TokenOrder:
+    texts = np.arange(len(lengths))[:, None]
+    examples = Examples(texts, np.zeros(len(lengths)), texts[:, 0])
+    return TokenOrder(examples, np.array(lengths, np.int64), tokens, seed=seed)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 600), min_size=1, max_size=300),
+    more=st.integers(0, 3_000),
+    seed=st.integers(0, 2**40),
+)
+def test_an_epoch_has_every_row_once_in_batches_that_fit_the_tokens(
+    lengths: list[int], more: int, seed: int
+) -> None:
+    tokens = max(lengths) + more
+    order = token_order(lengths, tokens, seed=seed)
+    for epoch in range(3):
+        order.set_epoch(epoch)
+        batches = list(order)
+        assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
+        assert len(batches) == len(order), "another number in another epoch"
+        for batch in batches:
+            assert len(batch) * max(lengths[row] for row in batch) <= tokens
+        assert list(order) == batches
+        assert order.batch_size == max(map(len, batches))
+
+
+def test_batches_by_tokens_are_full_and_of_similar_lengths() -> None:
+    lengths = np.random.default_rng(2).geometric(0.03, 20_000).clip(1, 256)
+    order = token_order(lengths.tolist(), 4_096)
+    batches = list(order)
+    padded = [len(batch) * lengths[batch].max() for batch in batches]
+    assert sum(padded) / lengths.sum() < 1.1, "much padding"
+    assert np.mean(padded) > 0.85 * 4_096, "batches are not full"
+    assert len({len(batch) for batch in batches}) > 10
+    order.set_epoch(1)
+    again = {frozenset(batch) for batch in order}
+    assert len(again & {frozenset(batch) for batch in batches}) < 0.01 * len(batches)
+    firsts = [lengths[batch].max() for batch in batches]
+    assert firsts != sorted(firsts, reverse=True), "long texts come first"
+
+
+def test_a_row_that_does_not_fit_the_tokens_is_refused() -> None:
+    with pytest.raises(InputError, match="the longest example has 40 tokens; raise it"):
+        token_order([3, 40, 5], 39)
+    assert len(token_order([3, 40, 5], 40)) == 2

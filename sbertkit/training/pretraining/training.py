@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from sbertkit.training.batches import BatchOrder
-from sbertkit.training.examples import Examples
+from sbertkit.training.config import TrainConfig
+from sbertkit.training.examples import Examples, Int64
 from sbertkit.training.pretraining.draws import HELD_OUT, Draws
 from sbertkit.training.pretraining.pieces import Pieces
 from sbertkit.training.pretraining.tasks.base import PretrainingTask
@@ -79,17 +80,14 @@ class HeldOut:
     Args:
         task: In training.
         pieces: The texts.
-        batch_size: Pieces per batch.
-        seed: Of the run.
+        config: Has the seed, and how large batches are.
     """
 
-    def __init__(
-        self, task: PretrainingTask, pieces: Pieces, *, batch_size: int, seed: int
-    ) -> None:
+    def __init__(self, task: PretrainingTask, pieces: Pieces, config: TrainConfig) -> None:
         self._task = task
         self._pieces = pieces
-        self._draws = Draws(seed, HELD_OUT)
-        self._batch_size = batch_size
+        self._config = config
+        self._draws = Draws(config.seed, HELD_OUT)
 
     def measure(self, network: nn.Module, head: nn.Module) -> dict[str, float]:
         """The mean loss and accuracy, by the names that the log has; put in evaluation mode."""
@@ -111,8 +109,13 @@ class HeldOut:
         return {"held_out_loss": loss / count, "held_out_accuracy": correct / count}
 
     def _batches(self) -> Iterator[Mapping[str, Tensor]]:
-        order = np.argsort(self._pieces.lengths, kind="stable")
-        for start in range(0, len(order), self._batch_size):
-            yield self._task.batch(
-                self._pieces, order[start : start + self._batch_size], self._draws
-            )
+        for numbers in self._plan():
+            yield self._task.batch(self._pieces, numbers, self._draws)
+
+    def _plan(self) -> list[Int64]:
+        """The pieces of each batch, of similar length."""
+        lengths = self._pieces.lengths
+        if self._config.batch_tokens is not None:
+            return self._pieces.padder.plan(lengths.tolist(), self._config.batch_tokens)
+        order = np.argsort(lengths, kind="stable")
+        return np.split(order, range(self._config.batch_size, len(order), self._config.batch_size))

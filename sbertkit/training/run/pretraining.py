@@ -41,7 +41,7 @@ def with_held_out(task: Task, table: TextTable) -> tuple[Task, HeldOut | None]:
         raise InputError(
             "no text that is held out has a token for the tokenizer of the base; take more texts"
         )
-    held_out = HeldOut(prepared, pieces, batch_size=config.batch_size, seed=config.seed)
+    held_out = HeldOut(prepared, pieces, config)
     return replace(task, objective=prepared), held_out
 
 

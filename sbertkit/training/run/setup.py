@@ -8,8 +8,8 @@ from itertools import islice
 import torch
 from transformers import TrainingArguments
 
-from sbertkit.training.batches import BatchOrder
-from sbertkit.training.config import PROPORTIONAL, TrainConfig
+from sbertkit.training.batches import BatchOrder, TokenOrder
+from sbertkit.training.config import PROPORTIONAL
 from sbertkit.training.examples import Examples, TextTable
 from sbertkit.training.pretraining.training import HeldOut
 from sbertkit.training.recipe import Task
@@ -84,7 +84,7 @@ def set_up(task: Task) -> Setup:
     examples = task.objective.examples(task.data, table)
     table.tokenize()
     task, held_out = with_held_out(task, table)
-    order = _order(examples, table, config)
+    order = _order(examples, table, task)
     updates = -(-len(order) // config.accumulation)
     total = config.max_steps or max(1, math.ceil(config.epochs * updates))
     task.objective.check_batches(examples, islice(order, total * config.accumulation))
@@ -111,13 +111,17 @@ def set_up(task: Task) -> Setup:
     return Setup(task, examples, table, order, plan, moving, warmup, precision, low_rank, held_out)
 
 
-def _order(examples: Examples, table: TextTable, config: TrainConfig) -> BatchOrder | SetOrder:
+def _order(examples: Examples, table: TextTable, task: Task) -> BatchOrder | SetOrder:
     """The batches, each of all processes together."""
+    config, lengths = task.config, table.lengths
     size = config.batch_size * launch().processes
-    if not examples.parts:
-        return BatchOrder(examples, table.lengths, size, seed=config.seed)
-    sampling = config.sampling or PROPORTIONAL
-    return SetOrder(examples, table.lengths, size, sampling=sampling, seed=config.seed)
+    if examples.parts:
+        sampling = config.sampling or PROPORTIONAL
+        return SetOrder(examples, lengths, size, sampling=sampling, seed=config.seed)
+    if config.batch_tokens is not None:
+        padded = lengths + -lengths % task.encoder.spec.collator.padded_to
+        return TokenOrder(examples, padded, config.batch_tokens, seed=config.seed)
+    return BatchOrder(examples, lengths, size, seed=config.seed)
 
 
 def trainer_arguments(setup: Setup, folder: RunFolder) -> TrainingArguments:
