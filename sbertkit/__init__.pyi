@@ -107,6 +107,9 @@ from .training.pretraining.adapt import (
 from .training.pretraining.config import (
     AdaptConfig as AdaptConfig,
 )
+from .training.pretraining.from_scratch import (
+    FromScratch as FromScratch,
+)
 from .training.pretraining.tasks import (
     DeletedWords as DeletedWords,
     DropoutPairs as DropoutPairs,

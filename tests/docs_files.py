@@ -46,6 +46,10 @@ def write_files(folder: Path) -> None:
         f"q{row} Q0 a{place} {place + 1} {9 - place} bm25" for row in range(4) for place in range(5)
     ]
     (folder / "bm25.trec").write_text("\n".join(run) + "\n", encoding="utf-8")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    more = {"intermediate_size": 64, "max_position_embeddings": 64}
+    content = json.dumps({"model_type": "bert", **sizes, **more})
+    (folder / "sizes.json").write_text(content, encoding="utf-8")
     suite = 'title = "Mine"\nsets = ["scifact"]\nmeasures = ["nDCG@10"]\n'
     (folder / "my_suite.toml").write_text(suite, encoding="utf-8")
 

@@ -18,6 +18,7 @@ from sbertkit.cli.train_report import require_gain, result_facts
 from sbertkit.encoder.pooling import POOLINGS
 from sbertkit.training.data_forms import UNLABELED
 from sbertkit.training.pretraining.config import AdaptConfig
+from sbertkit.training.pretraining.from_scratch import FromScratch
 from sbertkit.training.pretraining.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
@@ -68,9 +69,35 @@ def _of_tasks(option: str, names: list[str]) -> str:
     return ("" if len(names) == len(TASKS) else f" Of the task {' or '.join(names)}.") + more
 
 
+def _scratch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of `FromScratch`; the command gets it as `base` where it is asked for."""
+    options = setting_options(FromScratch, " With --from-scratch.")
+
+    @functools.wraps(command)
+    def with_base(*, base: str | None, from_scratch: str | None, **given: Any) -> Any:
+        values = {name: given.pop(name) for name in options}
+        chosen = given_options(click.get_current_context()) & values.keys()
+        if chosen and from_scratch is None:
+            raise click.UsageError(f"--{min(chosen)} needs --from-scratch")
+        if (base is None) == (from_scratch is None):
+            raise click.UsageError("expected one of --base and --from-scratch")
+        made = base if from_scratch is None else FromScratch(from_scratch, **values)
+        return command(base=made, **given)
+
+    scratch = click.option(
+        "--from-scratch",
+        type=PATH,
+        metavar="FILE",
+        help="In place of a base: a config.json of transformers with model_type and sizes, for a "
+        "new encoder.",
+    )
+    return decorated(with_base, (scratch, *options.values()))
+
+
 @click.command(name="adapt")
 @click.argument("corpus", type=PATH, nargs=-1, required=True)
-@click.option("--base", required=True, metavar="MODEL", help="A model folder or a hub name.")
+@click.option("--base", metavar="MODEL", help="A model folder or a hub name.")
+@_scratch_options
 @click.option("-o", "--output", required=True, metavar="DIR", help="A new folder for the model.")
 @click.option(
     "--pooling", type=click.Choice(tuple(POOLINGS)), help="By default, what the base declares."
@@ -82,7 +109,7 @@ def _of_tasks(option: str, names: list[str]) -> str:
 @require_gain_option
 def adapt(
     corpus: tuple[str, ...],
-    base: str,
+    base: "str | FromScratch",
     output: str,
     read: "ReadOptions",
     config: AdaptConfig,
@@ -95,6 +122,8 @@ def adapt(
     CORPUS are texts in any format that index reads. The model appears at DIR when it is done; until
     then everything is in DIR.run. The heads that predict tokens are in DIR/pretraining; a later run
     with DIR as base continues from them.
+
+    A new encoder is made with --from-scratch; its tokenizer is trained on CORPUS.
 
     \b
     Example:

@@ -203,7 +203,7 @@ def _read_config(folder: Path, *, trust_remote_code: bool) -> Any:
     """The library's config, once its content is known to ask for nothing unbounded or foreign."""
     path = folder / "config.json"
     content = read_object(path)
-    _check_config(content, path)
+    check_config(content, path)
     try:
         return transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=trust_remote_code, local_files_only=True
@@ -217,7 +217,12 @@ def _read_config(folder: Path, *, trust_remote_code: bool) -> Any:
         ) from error
 
 
-def _check_config(content: Mapping[str, Any], path: Path) -> None:
+def check_config(content: Mapping[str, Any], path: Path) -> None:
+    """Nothing, if a config.json asks for nothing unbounded or foreign.
+
+    Raises:
+        InputError: It does.
+    """
     if content.get("quantization_config") is not None:
         raise InputError(
             f"{path}: quantized weights are not supported; get the model in float32, float16 or "
@@ -230,7 +235,7 @@ def _check_config(content: Mapping[str, Any], path: Path) -> None:
             if part in key and isinstance(value, int) and value > limit:
                 raise InputError(f"{path}: {key} is {value:,}; expected at most {limit:,}")
         if isinstance(value, Mapping):  # the config of a part, as of CLIP's text encoder
-            _check_config(value, path)
+            check_config(value, path)
 
 
 def _model_class(config: Any, *, with_head: bool) -> Any:

@@ -14,9 +14,11 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.data_forms import UNLABELED, TrainingData
 from sbertkit.training.dev_set import DevSet
 from sbertkit.training.pretraining.config import AdaptConfig
+from sbertkit.training.pretraining.from_scratch import FromScratch
 from sbertkit.training.pretraining.tasks import PretrainingTask, find_task
 from sbertkit.training.recipe import Recipe
 from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.start import train
 from sbertkit.training.texts import given_paths, read_texts
 
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 
 _DEFAULT = AdaptConfig()
 _READ = ReadOptions()
+SCRATCH_RATE = 5e-4
+"""Peak learning rate of a new encoder where none is given.
+
+Source: Clark et al. 2020, ELECTRA, table 6, the small model.
+"""
 MAX_HELD_OUT = 1_000
 """Texts that loss and accuracy are measured on, at most."""
 
 
 def adapt(
-    base: str | os.PathLike[str],
+    base: str | os.PathLike[str] | FromScratch,
     corpus: Paths,
     output: str | os.PathLike[str],
     *,
@@ -47,7 +54,7 @@ def adapt(
     base's own head where its checkpoint has one.
 
     Args:
-        base: A model folder or a hub name, of a model with a mask token.
+        base: A model folder or a hub name; or what a new encoder is made of.
         corpus: Corpora for `read_corpus`, one or several.
         output: A new folder for the trained encoder.
         task: A name of `sbertkit.training.pretraining.tasks.TASKS`, such as ``wwm``; or a task with
@@ -69,11 +76,17 @@ def adapt(
     recipe = adapt_recipe(
         base, corpus, task=task, pooling=pooling, dev=dev, read=read, config=config
     )
-    return train(recipe, output)
+    if not isinstance(base, FromScratch):
+        return train(recipe, output)
+    RunFolder(output).check(resume=config.resume)
+    data = recipe.read(recipe.config)
+    texts = [row[0] for row in data.rows]
+    with base.written(texts, seed=config.seed, progress=config.progress) as folder:
+        return train(replace(recipe, base=folder, read=lambda _: data), output)
 
 
 def adapt_recipe(
-    base: str | os.PathLike[str],
+    base: str | os.PathLike[str] | FromScratch,
     corpus: Paths,
     *,
     task: str | PretrainingTask | Sequence[str | PretrainingTask],
@@ -98,8 +111,11 @@ def adapt_recipe(
         raise InputError("expected a corpus to train on, found none")
     # Predicting tokens may narrow the cone of text vectors, which later training widens again.
     config = replace(config, guard=config.guard and chosen.shapes_vectors)
+    name: str | os.PathLike[str] = base.config if isinstance(base, FromScratch) else base
+    if isinstance(base, FromScratch) and config.learning_rate is None:
+        config = replace(config, learning_rate=SCRATCH_RATE)
     return Recipe(
-        path_text(base), UNLABELED, partial(_read, paths, read), pooling, chosen, dev, config
+        path_text(name), UNLABELED, partial(_read, paths, read), pooling, chosen, dev, config
     )
 
 
