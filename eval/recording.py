@@ -39,8 +39,13 @@ VECTORS = [
 Order, chunks and threads are left out: tests hold that they change no vector by more than 1e-5.
 """
 
-WEIGHTS = [*NETWORK, "sbertkit/training"]
-"""What decides the trained weights, and the speed of training."""
+_TRAINING = sorted(path.name for path in (ROOT / "sbertkit" / "training").glob("*.py"))
+
+WEIGHTS = [
+    *NETWORK,
+    *(f"sbertkit/training/{name}" for name in (*_TRAINING, "objectives", "run")),
+]
+"""What decides the trained weights, and the speed of training; `adapt` has tasks beside it."""
 
 RESUMING = [*WEIGHTS, *_files("encoder", "layout", "saving", "settings")]
 """What decides the weights of a run that was killed and resumed."""

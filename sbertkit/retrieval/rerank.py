@@ -13,7 +13,6 @@ from sbertkit.arrays import Vectors
 from sbertkit.errors import InputTypeError
 from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.reranking.grouped import grouped_scores
-from sbertkit.retrieval.query_encoder import query_texts
 from sbertkit.retrieval.results import Hit, Stage
 from sbertkit.retrieval.view import Wanted
 
@@ -72,24 +71,23 @@ class Reranking:
     def __post_init__(self) -> None:
         whole_number("rerank_depth", self.depth)
 
-    def search(self, search: Search, queries: Iterable[object], wanted: Wanted) -> list[list[Hit]]:
+    def search(
+        self, search: Search, queries: Sequence[str], asked: Sequence[str], wanted: Wanted
+    ) -> list[list[Hit]]:
         """The hits of each query, re-ranked.
 
         Args:
             search: The stages before; called with some of the queries at a time.
             queries: The queries.
+            asked: What the re-ranker reads of each.
             wanted: What is wanted in the end.
-
-        Raises:
-            InputTypeError: A query is no text.
         """
-        texts = query_texts(queries, "a re-ranker")
         deeper = wanted._replace(k=max(self.depth, wanted.k))
 
         def candidates() -> Iterator[tuple[str, list[Hit]]]:
-            for start in range(0, len(texts), _QUERIES_PER_CHUNK):
-                chunk = texts[start : start + _QUERIES_PER_CHUNK]
-                yield from zip(chunk, search(chunk, deeper), strict=True)
+            for start in range(0, len(queries), _QUERIES_PER_CHUNK):
+                chunk = slice(start, start + _QUERIES_PER_CHUNK)
+                yield from zip(asked[chunk], search(queries[chunk], deeper), strict=True)
 
         found = []
         for hits in rerank_hits(candidates(), self.reranker.start_run()):

@@ -288,7 +288,7 @@ class SearchIndex:
                 `sbertkit.retrieval.filters.parser`.
             rerank: A `Reranker`, or the name of its model, that orders the first candidates again
                 and gives hits their scores. Of a long document that was divided it reads the best
-                passage, else the text, as far as its limit goes.
+                passage, else the text, as far as its limit goes; of the query what is not left out.
             rerank_depth: How many candidates it orders; `k` where that is more.
             fusion: How the scores of vectors and words become one, of mode ``hybrid``; ``None``:
                 by `Fusion`'s defaults.
@@ -363,7 +363,8 @@ class SearchIndex:
             wanted = Wanted(k, exact, passages, explain, taken)
             search = partial(self._found, view.matching(filter), fusion or Fusion())
             if reranking is not None:
-                found = reranking.search(search, queries, wanted)
+                texts = query_texts(queries, "a re-ranker")
+                found = reranking.search(search, texts, self._asked(view, texts, taken), wanted)
             else:
                 found = search(queries, wanted)
             if explain:
@@ -399,6 +400,12 @@ class SearchIndex:
         if wanted.explain:
             note_stage(found, wanted.mode)
         return found
+
+    def _asked(self, view: View, texts: Sequence[str], mode: str) -> Sequence[str]:
+        """What queries ask for, without the signs of phrases and what they leave out."""
+        if mode == DENSE:
+            return texts
+        return [query.text for query in LexicalLeg(self.path, view).parse(texts)]
 
     def get(self, document_id: str | int) -> "Document":
         """The document of an id.

@@ -72,6 +72,17 @@ def test_a_batch_gives_what_single_searches_give(index: SearchIndex, reranker: R
     assert index.search_batch([], 4, rerank=reranker) == []
 
 
+def test_the_reranker_reads_no_signs_of_conditions(index: SearchIndex, reranker: Reranker) -> None:
+    written = 'words "the same text" -nothing'
+    found = index.search(written, 5, rerank=reranker)
+    assert {hit.id for hit in found} <= {"twin1", "twin2"}
+    plain = reranker.score([("words the same text", hit.text) for hit in found], activated=False)
+    np.testing.assert_allclose([hit.score for hit in found], plain, atol=1e-5)
+    (dense, *_) = index.search(written, 1, mode="dense", rerank=reranker)  # all of it is words
+    whole = reranker.score([(written, dense.text)], activated=False)
+    np.testing.assert_allclose(dense.score, whole[0], atol=1e-5)
+
+
 def test_equal_scores_keep_the_order_of_the_stage_before(
     index: SearchIndex, reranker: Reranker
 ) -> None:
