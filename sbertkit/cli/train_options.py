@@ -24,7 +24,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _NEEDED = {
     "dev": ("gain_wanted", "patience", "drop_overlap"),
-    "mine": ("negatives", "mine_depth", "mine_margin"),
+    "mine": ("negatives", "mine_depth", "mine_margin", "mine_reranker"),
 }
 _EXCLUSIVE = (("seeds", "ablate"), ("seeds", "seed"), ("batch_tokens", "batch_size"))
 

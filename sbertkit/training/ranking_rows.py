@@ -21,7 +21,7 @@ def read_rows(
         data: What is read, or was.
         mine: Where negatives are mined, if anywhere.
         mining: How.
-        config: Split, seed of the draw, and whether progress is shown.
+        config: Split, seed of the draw, device, and whether progress is shown.
 
     Raises:
         InputError: Data or index are refused.
@@ -33,7 +33,7 @@ def read_rows(
         )
     pairs = list(ranking.pairs)
     if mine is not None:
-        pairs = mine_negatives(pairs, mine, mining, config.seed)
+        pairs = mine_negatives(pairs, mine, mining, config)
     sources = tuple(
         DataSource(one.source, one.sha256, one.rows, one.skipped) for one in ranking.sources
     )

@@ -481,7 +481,7 @@ POSITIVES = [RankingPair.of(row["anchor"], row["positive"], 1.0) for row in ROWS
 def test_no_positive_and_no_anchor_is_mined_in_any_spelling(index: SearchIndex) -> None:
     shouted = [pair._replace(document=pair.document.upper()) for pair in POSITIVES]
     for known in (POSITIVES, shouted):
-        found = mine_negatives(known, index, Mining(negatives=50, mine_depth=50), 1)
+        found = mine_negatives(known, index, Mining(negatives=50, mine_depth=50), config())
         for pair in found[len(known) :]:
             own = {text.lower() for one in known if one.query == pair.query for text in one[:2]}
             assert pair.document.lower() not in own
@@ -492,7 +492,7 @@ def test_a_margin_leaves_likely_positives_out(index: SearchIndex) -> None:
     kept: dict[float | None, int] = {}
     for margin in (None, 0.0, 0.001):
         mining = Mining(negatives=60, mine_depth=60, mine_margin=margin)
-        found = mine_negatives(POSITIVES, index, mining, 1)[len(POSITIVES) :]
+        found = mine_negatives(POSITIVES, index, mining, config())[len(POSITIVES) :]
         kept[margin] = len(found)
         for pair in found if margin is not None else ():
             (positive,) = (one.document for one in POSITIVES if one.query == pair.query)
@@ -502,9 +502,32 @@ def test_a_margin_leaves_likely_positives_out(index: SearchIndex) -> None:
     assert kept[None] > kept[0.0] >= kept[0.001]
 
 
+def test_a_cross_encoder_scores_in_place_of_the_cosine(
+    index: SearchIndex, tmp_path: Path, base: Path
+) -> None:
+    model = cross_encoder(tmp_path / "reranker")
+    reranker = Reranker.load(model)
+    pairs = POSITIVES[:4]
+    kept: dict[float | None, set[tuple[str, str]]] = {}
+    for margin in (None, 0.0, 0.002):
+        mining = Mining(negatives=60, mine_depth=60, mine_margin=margin, mine_reranker=str(model))
+        found = mine_negatives(pairs, index, mining, config())[len(pairs) :]
+        kept[margin] = {(pair.query, pair.document) for pair in found}
+        for query, document in kept[margin]:
+            (positive,) = (one.document for one in pairs if one.query == query)
+            scores = reranker.score([(query, positive), (query, document)], activated=False)
+            assert scores[1] <= scores[0] - (margin or 0.0) + 1e-5
+    everything = mine_negatives(pairs, index, Mining(negatives=60, mine_depth=60), config())
+    assert len(everything) - len(pairs) > len(kept[0.0]) > len(kept[0.002]) > 0
+    assert kept[None] == kept[0.0]
+    mining = Mining(mine_reranker=str(base))
+    with pytest.raises(InputError, match="no cross-encoder"):
+        mine_negatives(pairs, index, mining, config())
+
+
 def test_a_margin_that_leaves_nothing_is_refused(index: SearchIndex) -> None:
     with pytest.raises(InputError, match=r"no negatives can be mined.*below the margin") as error:
-        mine_negatives(POSITIVES, index, Mining(mine_margin=1.9), 1)
+        mine_negatives(POSITIVES, index, Mining(mine_margin=1.9), config())
     assert "--mine-margin" in error.value.in_shell
 
 

@@ -164,7 +164,7 @@ def index(tiny_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Se
 def test_mined_negatives_are_found_by_the_index_and_never_known(index: SearchIndex) -> None:
     positives = [pair for pair in PAIRS if pair.label]
     mining = Mining(negatives=3, mine_depth=6)
-    found = mine_negatives(positives, index, mining, 1)
+    found = mine_negatives(positives, index, mining, TrainConfig(seed=1))
     assert found[: len(positives)] == positives
     mined = found[len(positives) :]
     assert len(mined) == 3 * len(positives)
@@ -173,8 +173,8 @@ def test_mined_negatives_are_found_by_the_index_and_never_known(index: SearchInd
         texts = [hit.text for hit in index.search(pair.query, 7, mode="dense")]
         assert pair.document in texts
         assert (pair.query, pair.document) not in {one[:2] for one in positives}
-    assert mine_negatives(positives, index, mining, 1) == found
-    assert mine_negatives(positives, index, mining, 2) != found
+    assert mine_negatives(positives, index, mining, TrainConfig(seed=1)) == found
+    assert mine_negatives(positives, index, mining, TrainConfig(seed=2)) != found
 
 
 def test_an_index_without_other_documents_gives_no_negatives(
@@ -184,12 +184,12 @@ def test_an_index_without_other_documents_gives_no_negatives(
     corpus = [("1", "one"), ("2", "two")]
     with SearchIndex.build(corpus, tiny_encoder, tmp_path / "index") as index:
         with pytest.raises(InputError, match="no negatives can be mined"):
-            mine_negatives(pairs, index, Mining(), 1)
+            mine_negatives(pairs, index, Mining(), TrainConfig(seed=1))
         with caplog.at_level(logging.WARNING):
-            assert len(mine_negatives(pairs[:1], index, Mining(), 1)) == 2
+            assert len(mine_negatives(pairs[:1], index, Mining(), TrainConfig(seed=1))) == 2
         assert "1 of 1 queries have fewer negatives than wanted" in caplog.text
     with pytest.raises(InputTypeError, match="mine must be a SearchIndex, found str"):
-        mine_negatives(pairs, "index", Mining(), 1)  # type: ignore[arg-type]
+        mine_negatives(pairs, "index", Mining(), TrainConfig(seed=1))  # type: ignore[arg-type]
 
 
 def test_a_run_with_mined_negatives_says_so_in_its_counts(
