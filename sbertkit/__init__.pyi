@@ -68,6 +68,12 @@ from .lexical.matcher import (
 from .lexical.options import (
     LexicalOptions as LexicalOptions,
 )
+from .pipeline import (
+    RecipeConfig as RecipeConfig,
+    RecipeResult as RecipeResult,
+    ScoredEncoder as ScoredEncoder,
+    run_recipe as run_recipe,
+)
 from .reranking import (
     Ranked as Ranked,
     Reranker as Reranker,

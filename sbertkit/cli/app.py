@@ -43,6 +43,10 @@ _COMMANDS = {
     ),
     "distill": ("train", "Train a smaller or multilingual encoder by the vectors of a teacher."),
     "adapt": ("adapt", "Pretrain an encoder further on one's own texts, without labels."),
+    "recipe": (
+        "recipe",
+        "Adapt, train-nli, diagnose and index, with a report of what each step gave.",
+    ),
     "merge": ("merge", "Average the weights of two encoders of the same shape."),
     "eval": ("evaluate", "Evaluate encoders and indexes."),
     "diagnose": ("diagnose", "Find pooling, layer and post-processing that suit CORPUS."),

@@ -1,34 +1,21 @@
 """Two encoders on one's own texts without labels: which finds more, and what it costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from threadpoolctl import threadpool_limits
-
-from sbertkit.arrays import Vectors
 from sbertkit.data.documents import ReadOptions
-from sbertkit.data.pseudo_pairs import PseudoPair
 from sbertkit.data.sampling import Texts
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.protocols import Kind
-from sbertkit.encoder.report import EncodeReport
 from sbertkit.errors import InputTypeError
 from sbertkit.evaluation.diagnosis.pairs import SAMPLE, draw_pairs
-from sbertkit.evaluation.diagnosis.scoring import found_ranks
+from sbertkit.evaluation.part_search import ACCURACY, FoundParts, find_parts
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import percent, percent_interval
 from sbertkit.metrics import PairedTest, paired_permutation
-from sbertkit.progress import track
 from sbertkit.schema import to_dict
 
-Scores = npt.NDArray[np.float64]
-
 _DEFAULT = ReadOptions()
-ACCURACY = "accuracy"
-RECIPROCAL_RANK = "reciprocal rank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +132,8 @@ def compare_encoders(
     """Which of two encoders finds more on a corpus that has no labels.
 
     Each text gives two parts, as in `diagnose`: neighboring sentences, or its halves. Each part is
-    a query, with the encoder's query prompt, for the other part among the other parts of all texts.
+    a query, with the encoder's query prompt, for the other part among the other parts of all texts
+    (see `find_parts`).
 
     Args:
         first: An encoder.
@@ -160,9 +148,6 @@ def compare_encoders(
         InputError: A corpus that cannot be read, or with fewer than 100 texts to split.
         InputTypeError: No encoder, or no corpus.
         MissingFile: The path does not exist.
-
-    Source: parts of a text as each other's queries: the Inverse Cloze Task, Lee, Chang & Toutanova
-        2019, Latent Retrieval for Weakly Supervised Open Domain Question Answering, section 4.1.
     """
     for one in (first, second):
         if not isinstance(one, Encoder):
@@ -171,65 +156,18 @@ def compare_encoders(
             )
     drawn, paired = draw_pairs(corpus, sample, seed=seed, read=read)
     pairs = list(paired.values())
-    results = [_encode(one, pairs, progress=progress) for one in (first, second)]
-    # On several threads such small matrices are many times slower, since the threads wait.
-    with (
-        threadpool_limits(1, user_api="blas"),
-        track("scoring", len(results), shown=progress) as advance,
-    ):
-        scores = []
-        for encoded in results:
-            scores.append(_scores(encoded))
-            advance(1)
+    found = [find_parts(one, pairs, progress=progress) for one in (first, second)]
     tests = {
-        name: paired_permutation(scores[0][name], scores[1][name], seed=seed) for name in scores[0]
+        name: paired_permutation(scores, found[1].scores[name], seed=seed)
+        for name, scores in found[0].scores.items()
     }
-    compared = [_compared(*each) for each in zip((first, second), results, scores, strict=True)]
+    compared = [_compared(*each) for each in zip((first, second), found, strict=True)]
     return EncoderComparison(
         drawn.documents, len(drawn.texts), len(pairs), compared[0], compared[1], tests
     )
 
 
-class _Encoded(NamedTuple):
-    """Vectors of both parts as queries and as documents, and what encoding them took.
-
-    Attributes:
-        queries: First and second parts, (n, dim) each.
-        documents: First and second parts, (n, dim) each.
-        reports: Of all that was encoded.
-    """
-
-    queries: Sequence[Vectors]
-    documents: Sequence[Vectors]
-    reports: Sequence[EncodeReport]
-
-
-def _encode(encoder: Encoder, pairs: Sequence[PseudoPair], *, progress: bool) -> _Encoded:
-    texts = [pair.first for pair in pairs] + [pair.second for pair in pairs]
-    encoder.encode(texts[:1])  # so that what is made on first use does not count
-    kinds: list[Kind] = ["document"]
-    if encoder.prompts.query != encoder.prompts.document:
-        kinds.append("query")
-    encoded = [encoder.encode_with_report(texts, kind=one, progress=progress) for one in kinds]
-    vectors = [np.split(one.vectors, 2) for one in encoded]
-    return _Encoded(vectors[-1], vectors[0], [one.report for one in encoded])
-
-
-def _scores(encoded: _Encoded) -> dict[str, Scores]:
-    """Scores of each text, (n,) by measure: the means of its two parts."""
-    ranks = np.stack(
-        [
-            found_ranks(encoded.queries[0], encoded.documents[1]),
-            found_ranks(encoded.queries[1], encoded.documents[0]),
-        ]
-    )
-    return {
-        ACCURACY: (ranks == 1).mean(axis=0),
-        RECIPROCAL_RANK: (1.0 / ranks).mean(axis=0),
-    }
-
-
-def _compared(encoder: Encoder, encoded: _Encoded, scores: Mapping[str, Scores]) -> ComparedEncoder:
+def _compared(encoder: Encoder, found: FoundParts) -> ComparedEncoder:
     return ComparedEncoder(
         model=encoder.options.model,
         dim=encoder.dim,
@@ -237,7 +175,7 @@ def _compared(encoder: Encoder, encoded: _Encoded, scores: Mapping[str, Scores])
         pooling=encoder.pooling,
         device=encoder.device,
         precision=encoder.precision,
-        scores={name: float(values.mean()) for name, values in scores.items()},
-        seconds=sum(one.seconds for one in encoded.reports),
-        encoded=TextCounts.of(*encoded.reports),
+        scores={name: float(values.mean()) for name, values in found.scores.items()},
+        seconds=found.seconds,
+        encoded=TextCounts.of(*found.reports),
     )

@@ -210,6 +210,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
         "--no-guard",
     ),
     "adapt": ("adapt", "corpus.txt", "--base", "tiny", "-o", "out/x"),
+    "recipe": (
+        *("recipe", "corpus.txt", "--nli", "nli.jsonl", "--base", "tiny", "-o", "out/x"),
+        "--no-guard",
+    ),
     "merge": ("merge", "tiny", "tiny", "-o", "out/x"),
     "eval sts": ("eval", "sts", "sts.tsv", *_QUIET_MODEL, "--json", "out/x.json"),
     "eval retrieval": ("eval", "retrieval", "beir", *_QUIET_MODEL, "--json", "out/x.json"),

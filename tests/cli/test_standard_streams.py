@@ -102,6 +102,11 @@ PRINTING: dict[str, Arguments] = {
     "adapt": lambda place: (
         *(place / "many.txt", "--base", place.model, "-o", place.new(), "--max-steps", 1),
     ),
+    "recipe": lambda place: (
+        *(place / "many.txt", "--nli", place / "nli.jsonl", "--base", place.model),
+        *("-o", place.new(), "--adapt-steps", 1, "--nli-steps", 1, "--sample", 100),
+        *("--batch-size", 3, "--no-guard"),
+    ),
     "merge": lambda place: (place.model, place.model, "-o", place.new()),
     "diagnose": lambda place: (place / "many.txt", "--model", place.model, "--sample", 100),
     "models show": plain("e5-small-v2"),
