@@ -173,10 +173,11 @@ class _Run:
         """Does what is not done yet."""
         model = self._given.base
         identity = self._scored(BASE, model, {}, 0.0)
+        inputs: dict[str, Any]
         if self._config.task != NO_TASK:
             inputs = {"task": self._config.task, "corpus": self._given.corpus_identity}
             model, identity = self._trained(ADAPT, "adapted", model, identity, inputs, self._adapt)
-        inputs = {"nli": [content_hash(path) for path in self._given.nli], "dev": self._dev}
+        inputs = {**self._dev, "nli": [content_hash(path) for path in self._given.nli]}
         model, identity = self._trained(TRAIN, "trained", model, identity, inputs, self._train)
         inputs = {"corpus": self._given.corpus_identity, "sample": self._config.sample}
         model, identity = self._trained(
@@ -197,8 +198,8 @@ class _Run:
         return self._report(chosen.model, index.result)
 
     @property
-    def _dev(self) -> str | None:
-        return None if self._trial.dev is None else self._trial.dev.sha256
+    def _dev(self) -> dict[str, Any]:
+        return {} if self._trial.dev is None else {"dev": self._trial.dev.sha256}
 
     def _trained(
         self,
