@@ -100,9 +100,15 @@ def run_recipe(
     folder = output_folder(output)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; expected a folder for the recipe")
+    RecipeState(folder)  # before a lock is left in a folder of others
     trial = given.trial(config)
-    with made_parents(folder), writer_lock(folder, lambda: folder):
+    with made_parents(folder), writer_lock(folder, partial(_made, folder)):
         return _Run(folder, given, trial, config, progress=progress).result()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from sbertkit.errors import InputError
 from sbertkit.files import read_regular
+from sbertkit.lock import LOCK_FILE
 from sbertkit.schema import Digest
 from sbertkit.sealed import SealedFile, read_sealed, seal, sha256_of
 from sbertkit.storage import replace_file, storage_errors
@@ -72,7 +73,8 @@ class RecipeState:
                 raw = read_regular(self._path)
                 self._state = read_sealed(raw, _State, self._path, version=_FORMAT)
                 return
-            others = [one for one in folder.iterdir() if one.name != ".lock"]
+            found = folder.iterdir() if folder.exists() else ()
+            others = [one for one in found if one.name != LOCK_FILE]
         if others:
             raise InputError(
                 f"{folder} holds {others[0].name}, which no recipe wrote; choose a new or empty "

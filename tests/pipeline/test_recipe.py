@@ -79,7 +79,7 @@ def test_a_recipe_gives_models_an_index_and_a_report(
         assert one.seconds > 0
         Encoder.load(one.model)
     assert others[0].facts["steps"] == others[1].facts["steps"] == 2
-    assert set(others[0].facts["held_out"]) == {"before", "after"}
+    assert set(others[0].facts["held_out"]) == {"before", "after", "texts"}
     with SearchIndex.open(output / "index") as index:
         assert len(index) == found.index["documents"] == 160
         assert index.info().fingerprint == Encoder.load(found.model).fingerprint
@@ -280,7 +280,7 @@ def scored(step: str, share: float, gain: PairedTest | None = None, **more: Any)
 
 
 def gains(low: float, high: float) -> PairedTest:
-    return PairedTest((low + high) / 2, 0.01, Interval(low, high))
+    return PairedTest((low + high) / 2, 0.01, Interval(low, high, 0.95))
 
 
 def advised(*encoders: ScoredEncoder, task: str = "mlm", **index: Any) -> str:
