@@ -25,6 +25,7 @@ setup(
         "sbertkit": ["py.typed", "__init__.pyi"],
         "sbertkit.encoder.catalog": ["models.toml"],
         "sbertkit.evaluation": ["__init__.pyi"],
+        "sbertkit.pipeline": ["__init__.pyi"],
         "sbertkit.retrieval": ["__init__.pyi"],
         "sbertkit.data": ["__init__.pyi", "wordnet/*"],
         "sbertkit.data.named": ["sets.toml"],
