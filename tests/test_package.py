@@ -54,6 +54,7 @@ def test_the_wheel_holds_every_module_and_the_package_data(wheel_names: set[str]
         "sbertkit/__init__.pyi",
         "sbertkit/data/__init__.pyi",
         "sbertkit/evaluation/__init__.pyi",
+        "sbertkit/pipeline/__init__.pyi",
         "sbertkit/retrieval/__init__.pyi",
         "sbertkit/data/wordnet/glosses.jsonl.gz",
         "sbertkit/data/wordnet/LICENSE.txt",
