@@ -35,6 +35,8 @@ WAYS = {
 WEIGHTS = tuple(round(0.1 * step, 1) for step in range(11))
 MAX_QUERIES = 1_000
 """Of a collection with more, so many drawn at random are searched for."""
+RERANKED = 20
+"""Candidates of each query that a re-ranker orders."""
 SOURCES = [
     *VECTORS,
     "sbertkit/data/retrieval",
@@ -65,7 +67,11 @@ def main() -> None:
             entries.measure(name, settings, measure)
             if arguments.reranker is not None:
                 reranker = Reranker.load(arguments.reranker, device="cpu")
-                more = {"reranker": reranker.model, "reranker_fingerprint": reranker.fingerprint}
+                more = {
+                    "reranker": Path(reranker.model).name,
+                    "reranker_fingerprint": reranker.fingerprint,
+                    "reranked": RERANKED,
+                }
                 measure = partial(rerank, encoder, folder, work / name, reranker)
                 entries.measure(f"{name} re-ranked", {**settings, **more}, measure)
 
@@ -126,6 +132,7 @@ def rerank(encoder: Encoder, folder: Path, path: Path, reranker: Reranker) -> Fi
             depth=DEPTH,
             mode="hybrid",
             rerank=reranker,
+            rerank_depth=RERANKED,
         )
     return {"queries": result.queries, "measures": {"hybrid, re-ranked": result.measures}}
 

@@ -685,8 +685,13 @@ def retrieval_modes_table(entries: Figures) -> str:
         "plain BM25": lambda row: number(plain(row[0])),
     }
     model = next(iter(compared.values()))["model"]
-    rerankers = {one["reranker"] for one in reranked.values()}
-    note = f" Re-ranked by {', '.join(sorted(rerankers))}." if rerankers else ""
+    depths = {one["reranked"] for one in reranked.values()}
+    note = (
+        f" Re-ranked: the first {max(depths)} by the re-ranker of the section above, a small "
+        "stand-in, which says little about others."
+        if depths
+        else ""
+    )
     return "\n\n".join(
         [
             f"nDCG@10 times 100:\n\n{markdown(header, by_way('nDCG@10'))}",
