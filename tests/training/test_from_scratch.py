@@ -206,6 +206,7 @@ def test_the_loss_on_held_out_texts_falls_and_the_base_is_named(
     result = adapt(scratch(tmp_path), corpus, tmp_path / "out", pooling="mean", config=config)
     found = result.record["held_out"]
     assert found["after"]["held_out_loss"] < 0.7 * found["before"]["held_out_loss"]
+    assert result.record["settings"]["guard"] is False
     assert result.record["base"] == "bert-from-scratch"
     assert str(tmp_path) not in json.dumps(result.record)
 

@@ -109,8 +109,10 @@ def adapt_recipe(
     paths = given_paths(corpus)
     if not paths:
         raise InputError("expected a corpus to train on, found none")
-    # Predicting tokens may narrow the cone of text vectors, which later training widens again.
-    config = replace(config, guard=config.guard and chosen.shapes_vectors)
+    # Predicting tokens may narrow the cone of text vectors, which later training widens again; that
+    # of random weights is narrow before.
+    guarded = chosen.shapes_vectors and not isinstance(base, FromScratch)
+    config = replace(config, guard=config.guard and guarded)
     name: str | os.PathLike[str] = base.config if isinstance(base, FromScratch) else base
     if isinstance(base, FromScratch) and config.learning_rate is None:
         config = replace(config, learning_rate=SCRATCH_RATE)
