@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sbertkit import TrainConfig
+from sbertkit.cli.adapt import adapt
 from sbertkit.cli.app import app
 from sbertkit.cli.train import train_nli, train_sts
 from sbertkit.cli.train_options import config_options, objective_options
@@ -63,8 +64,10 @@ def test_every_setting_has_an_option() -> None:
     names = {field.name for field in fields(TrainConfig)} - WITHOUT_OPTION
     for command, other in ((train_nli, "scale"), (train_sts, "labels")):
         found = {p.name for p in command.params}
-        assert names - {other, "sampling"} <= found
+        assert names - {other, "sampling", "batch_tokens"} <= found
         assert other not in found
+        assert "batch_tokens" not in found
+    assert "batch_tokens" in {p.name for p in adapt.params}
 
 
 @pytest.mark.parametrize(
