@@ -123,6 +123,10 @@ from .training.pretraining.tasks import (
     MaskedSpans as MaskedSpans,
     MaskedTokens as MaskedTokens,
     MaskedWords as MaskedWords,
+    NextSegment as NextSegment,
+    PermutedTokens as PermutedTokens,
+    ReplacedTokens as ReplacedTokens,
+    SegmentOrder as SegmentOrder,
 )
 from .training.nli import (
     train_nli as train_nli,

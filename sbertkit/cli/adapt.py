@@ -38,14 +38,17 @@ def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_task(*, task: tuple[str, ...], **given: Any) -> Any:
-        kind = type(find_task(task))
         values = {name: given.pop(name) for name in options}
         chosen = given_options(click.get_current_context()) & values.keys()
         for name in sorted(chosen):
-            if kind.name not in having[name]:
+            if not set(task) & set(having[name]):
                 wanted = " or ".join(having[name])
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --task {wanted}")
-        return command(task=kind(**{name: values[name] for name in chosen}), **given)
+        made = [
+            TASKS[one](**{name: values[name] for name in chosen if one in having[name]})
+            for one in task
+        ]
+        return command(task=find_task(made), **given)
 
     choice = click.option(
         "--task",
@@ -53,7 +56,8 @@ def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default=next(iter(TASKS)),
         show_default=True,
         metavar="TASK",
-        help=f"What is learned from the texts: {', '.join(TASKS)}.",
+        help=f"What is learned from the texts: {', '.join(TASKS)}; or two with a comma, such as "
+        "mlm,sop.",
     )
     return decorated(with_task, (choice, *options.values()))
 
@@ -129,6 +133,7 @@ def adapt(
     Example:
       sbertkit adapt notes.txt --base all-MiniLM-L6-v2 -o models/notes
       sbertkit adapt notes.txt --base bert-base-uncased --task span --pack -o models/notes
+      sbertkit adapt books.txt --base albert-base-v2 --task mlm,sop -o models/books
     """
     refuse_idle(click.get_current_context())
     from sbertkit.training.pretraining.adapt import adapt as train

@@ -30,13 +30,7 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
         ("examples", f"{record['examples']:,}, {record['examples_per_second']:,.1f} a second"),
         ("steps", _steps(record)),
     ]
-    if held_out := record.get("held_out"):
-        sides = (
-            f"{decimal(held_out[side]['held_out_loss'])}, accuracy "
-            f"{percent(held_out[side]['held_out_accuracy'])} %"
-            for side in ("after", "before")
-        )
-        facts.append(("held-out loss", "; before ".join(sides)))
+    facts += _held_out(record.get("held_out") or {})
     measure = result.after.measure
     if result.after.dev_score is not None:
         facts.append((f"dev {measure}", f"{_score(result.after)}, before {_score(result.before)}"))
@@ -63,6 +57,21 @@ def result_facts(result: "TrainResult") -> list[tuple[str, object]]:
     if after.label_cosines:
         shown = ", ".join(f"{name} {value:.3f}" for name, value in after.label_cosines.items())
         facts.append(("score by label" if reranks else "cosine by label", shown))
+    return facts
+
+
+def _held_out(measured: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Loss and accuracy on texts that were held out, also of each of several tasks."""
+    facts: list[tuple[str, object]] = []
+    for key in measured.get("after", ()):
+        if not key.startswith("held_out_loss"):
+            continue
+        sides = (
+            f"{decimal(measured[side][key])}, accuracy "
+            f"{percent(measured[side][key.replace('loss', 'accuracy', 1)])} %"
+            for side in ("after", "before")
+        )
+        facts.append((key.replace("held_out_", "held-out "), "; before ".join(sides)))
     return facts
 
 

@@ -59,6 +59,11 @@ def has_columns(source: str | os.PathLike[str], options: ReadOptions) -> bool:
     return FORMATS[_format(path_text(source), options)[1]].has_columns
 
 
+def is_lines(source: str | os.PathLike[str], options: ReadOptions) -> bool:
+    """Whether each line of a corpus is a document; errors are as `read_corpus`'s."""
+    return FORMATS[_format(path_text(source), options)[1]].is_lines
+
+
 @dataclass(frozen=True, slots=True)
 class _Policy:
     options: ReadOptions

@@ -110,7 +110,7 @@ class _Line(NamedTuple):
 
 def text_breaks(text: str) -> Breaks:
     """The breaks of a text: words, clauses, lines, sentences, then what lines decide."""
-    sentences = _places(_sentence_ends(text))
+    sentences = _places(sentence_ends(text))
     lines, ranks = _structure(text)
     decided = ranks > Rank.NONE
     found = [
@@ -131,7 +131,8 @@ def _places(found: Iterator[int]) -> Places:
     return np.fromiter(found, np.int32)
 
 
-def _sentence_ends(text: str) -> Iterator[int]:
+def sentence_ends(text: str) -> Iterator[int]:
+    """The place after each sentence, in order."""
     for match in _SENTENCE.finditer(text):
         following = match["next"]
         if match["full"] or (match["spaced"] and not (following and following.islower())):

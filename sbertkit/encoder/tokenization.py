@@ -121,7 +121,7 @@ class Tokenizer:
         if self._fast is not None:
             self._fast.no_truncation()
             self._fast.no_padding()
-        self.pair_template = self._probe_pair() if pairs else None
+        self.pair_template = self.probe_pair() if pairs else None
         self.special = self._probe_special_tokens()
         if append_end and not self._ends_with_end_token():
             self._append_end_token()
@@ -303,7 +303,12 @@ class Tokenizer:
                 return int(token)
         return 0
 
-    def _probe_pair(self) -> PairTemplate:
+    def probe_pair(self) -> PairTemplate:
+        """The form that it has for pairs.
+
+        Raises:
+            InputError: It does not put its special tokens around and between the texts.
+        """
         return probe_template(
             self._encode_probe(special=False),
             self._encode_probe("a", special=True),

@@ -2,11 +2,14 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from sbertkit.arguments import Paths, path_list, path_text
 from sbertkit.data import ReadOptions, ReadReport, read_corpus
+from sbertkit.data.corpora import is_lines
+from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError
 from sbertkit.storage import sha256_file
 from sbertkit.training.data_forms import DataForm, DataSource, TrainingData
@@ -21,8 +24,16 @@ def given_paths(paths: Paths | None) -> list[str]:
     return [path_text(one) for one in path_list(paths)]
 
 
-def read_texts(form: DataForm, paths: Sequence[str], read: ReadOptions) -> TrainingData:
+def read_texts(
+    form: DataForm, paths: Sequence[str], read: ReadOptions, *, documents: bool = False
+) -> TrainingData:
     """The texts of corpora.
+
+    Args:
+        form: What a row is.
+        paths: The corpora.
+        read: How they are read.
+        documents: Lines of a text file up to a blank one are one text.
 
     Raises:
         InputError: There are none, or see `read_corpus`.
@@ -31,7 +42,11 @@ def read_texts(form: DataForm, paths: Sequence[str], read: ReadOptions) -> Train
     sources = []
     for path in paths:
         report = ReadReport()
-        texts = [found.document.text for found in read_corpus(path, read, report)]
+        if documents and is_lines(path, read):
+            found = read_corpus(path, read, report, keep_blank=True)
+            texts = list(_divided_by_blank(one.document.text for one in found))
+        else:
+            texts = [one.document.text for one in read_corpus(path, read, report)]
         for warning in report.warnings():
             logger.warning("%s: %s", path, warning)
         if Path(path).is_file():
@@ -43,3 +58,10 @@ def read_texts(form: DataForm, paths: Sequence[str], read: ReadOptions) -> Train
     if not rows:
         raise InputError(f"{paths[0]}: expected texts, found none that is not blank")
     return TrainingData(form, rows, tuple(sources))
+
+
+def _divided_by_blank(lines: Iterable[str]) -> Iterator[str]:
+    """The lines between blank ones as one text each."""
+    for blank, group in groupby(lines, is_blank):
+        if not blank:
+            yield "\n".join(group)

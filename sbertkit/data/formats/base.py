@@ -23,6 +23,7 @@ class CorpusFormat:
         unit: What messages count in it.
         has_columns: Whether texts, ids and metadata are found by names of columns.
         needs_id: Whether every document must have an id.
+        is_lines: Whether each line is a document, so that blank ones may divide longer documents.
     """
 
     name: str
@@ -31,3 +32,4 @@ class CorpusFormat:
     unit: str = "line"
     has_columns: bool = False
     needs_id: bool = False
+    is_lines: bool = False

@@ -50,5 +50,5 @@ def read_tsv(path: str, text: TextOptions, columns: DocumentColumns) -> Iterator
             yield BadRow(line.number, "expected an id, a tab and the text, found no tab")
 
 
-TXT = CorpusFormat("txt", read_txt, (".txt",))
+TXT = CorpusFormat("txt", read_txt, (".txt",), is_lines=True)
 TSV = CorpusFormat("tsv", read_tsv, (".tsv",), has_columns=True)

@@ -57,8 +57,9 @@ def adapt(
         base: A model folder or a hub name; or what a new encoder is made of.
         corpus: Corpora for `read_corpus`, one or several.
         output: A new folder for the trained encoder.
-        task: A name of `sbertkit.training.pretraining.tasks.TASKS`, such as ``wwm``; or a task with
-            options of its own, such as ``MaskedWords(mask=0.2)``.
+        task: A name in `sbertkit.training.pretraining.tasks.TASKS`, or a task with options of its
+            own, such as ``MaskedWords(mask=0.2)``; or one that masks with ``nsp`` or ``sop``, such
+            as ``("mlm", "sop")``.
         pooling: See `Encoder.load`; None for what the base declares.
         dev: Scored sentence pairs, as `train_nli` takes them.
         read: How corpora are read.
@@ -117,17 +118,27 @@ def adapt_recipe(
     if isinstance(base, FromScratch) and config.learning_rate is None:
         config = replace(config, learning_rate=SCRATCH_RATE)
     return Recipe(
-        path_text(name), UNLABELED, partial(_read, paths, read), pooling, chosen, dev, config
+        path_text(name),
+        UNLABELED,
+        partial(_read, paths, read, chosen),
+        pooling,
+        chosen,
+        dev,
+        config,
     )
 
 
-def _read(paths: Sequence[str], read: ReadOptions, config: TrainConfig) -> TrainingData:
+def _read(
+    paths: Sequence[str], read: ReadOptions, task: PretrainingTask, config: TrainConfig
+) -> TrainingData:
     """The texts, some of which are held out."""
     if config.split is not None:
         raise InputError(f"split (--split) is not for {UNLABELED.name}; leave it out")
-    data = read_texts(UNLABELED, paths, read)
+    data = read_texts(UNLABELED, paths, read, documents=task.documents)
     share = config.held_out if isinstance(config, AdaptConfig) else 0.0
-    held_out = set(_held_out([row[0] for row in data.rows], share, config.seed, paths[0]))
+    distinct = list(dict.fromkeys(row[0] for row in data.rows))
+    _check_count(len(distinct), task, paths[0])
+    held_out = set(_held_out(distinct, share, config.seed, task.min_held_out))
     return replace(
         data,
         rows=[row for row in data.rows if row[0] not in held_out],
@@ -135,19 +146,30 @@ def _read(paths: Sequence[str], read: ReadOptions, config: TrainConfig) -> Train
     )
 
 
-def _held_out(texts: Sequence[str], share: float, seed: int, path: str) -> list[str]:
-    """Some of the distinct texts, the same for the same seed, whatever their order.
+def _check_count(count: int, task: PretrainingTask, path: str) -> None:
+    """Nothing, if there are enough different texts to train on some and hold out others.
 
     Raises:
-        InputError: There is but one.
+        InputError: There are not.
     """
-    distinct = list(dict.fromkeys(texts))
-    if len(distinct) < 2:
+    minimum = 2 * task.min_held_out
+    if count >= minimum:
+        return
+    if task.documents:
         raise InputError(
-            f"{path}: expected several different texts, of which some are held out, found one; "
-            "split it into records or lines, or add texts"
+            f"{path}: expected at least {minimum} different documents for the task {task.name}, of "
+            f"which some are held out, found {count}; divide documents by blank lines, give them "
+            "as records, or add some"
         )
-    count = min(MAX_HELD_OUT, max(1, round(share * len(distinct))))
+    raise InputError(
+        f"{path}: expected several different texts, of which some are held out, found one; "
+        "split it into records or lines, or add texts"
+    )
+
+
+def _held_out(texts: Sequence[str], share: float, seed: int, minimum: int) -> list[str]:
+    """Some of distinct texts, the same for the same seed, whatever their order."""
+    count = min(MAX_HELD_OUT, max(minimum, round(share * len(texts))))
     return sorted(
-        distinct, key=lambda text: (zlib.crc32(f"{seed} {text}".encode(errors="replace")), text)
+        texts, key=lambda text: (zlib.crc32(f"{seed} {text}".encode(errors="replace")), text)
     )[:count]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
@@ -13,17 +13,15 @@ from torch.utils.checkpoint import checkpoint
 from transformers.activations import ACT2FN
 
 from sbertkit.encoder import Encoder
-from sbertkit.encoder.layout import read_model_folder
 from sbertkit.encoder.network import token_states
-from sbertkit.encoder.resolve import resolve_model
 from sbertkit.errors import InputError
+from sbertkit.training.pretraining.base_weights import SUFFIX, BaseWeights, shapes, take
 from sbertkit.training.pretraining.tasks.base import TaskLoss
 from sbertkit.training.pretraining.vocabulary import embeddings
 
 FOLDER = "pretraining"
 """Has a file of weights for each head, beside the model."""
-_SUFFIX = ".safetensors"
-_DEVIATION = 0.02
+DEVIATION = 0.02
 """Of new weights, as those of BERT."""
 _POSITIONS_PER_WORD = 4
 _SCORED = 4_096
@@ -89,13 +87,31 @@ class LmHead(nn.Module):
         self.norm = nn.LayerNorm(size, eps=eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self.activation = ACT2FN[activation]
-        nn.init.normal_(self.dense.weight, std=_DEVIATION)
+        nn.init.normal_(self.dense.weight, std=DEVIATION)
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
         """Scores (n, vocabulary) of token vectors (n, hidden)."""
         found = self.norm(self.activation(self.dense(states)))
         return functional.linear(found, embedding, self.bias)
+
+
+class TiedHead(nn.Module):
+    """From token vectors to scores of all tokens, by the input embeddings alone, and a bias.
+
+    Source: Yang et al. 2019, XLNet, in https://github.com/zihangdai/xlnet, ``lm_loss``.
+
+    Args:
+        vocabulary: How many embeddings there are.
+    """
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
+        """Scores (n, vocabulary) of token vectors (n, hidden)."""
+        return functional.linear(states, embedding, self.bias)
 
 
 class SpanHead(nn.Module):
@@ -122,9 +138,9 @@ class SpanHead(nn.Module):
         self.second_norm = nn.LayerNorm(size, eps=eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         for layer in (self.first, self.second):
-            nn.init.normal_(layer.weight, std=_DEVIATION)
+            nn.init.normal_(layer.weight, std=DEVIATION)
             nn.init.zeros_(layer.bias)
-        nn.init.normal_(self.position.weight, std=_DEVIATION)
+        nn.init.normal_(self.position.weight, std=DEVIATION)
 
     def joined(self, before: Tensor, after: Tensor, position: Tensor) -> Tensor:
         """What goes in, (n, 3 hidden): both token vectors (n, hidden), and places (n,)."""
@@ -142,22 +158,26 @@ def lm_head(encoder: Encoder) -> LmHead:
     """A head that predicts tokens, with the weights of the base's own one where it has one."""
     config = encoder.torch.transformer.model.config
     vocabulary, size = embeddings(encoder).shape
-    activation = getattr(config, "hidden_act", None) or getattr(config, "activation", None)
     head = LmHead(
         encoder.torch.transformer.hidden_size,
         size,
         vocabulary,
-        activation=activation if isinstance(activation, str) else "gelu",
+        activation=activation_of(config),
         eps=_eps(config),
     )
-    found = _weights_in(read_model_folder(resolve_model(encoder.options.model)).transformer)
-    zeros = {  # not every family has every bias
-        name: torch.zeros_like(value)
-        for name, value in head.state_dict().items()
-        if name.endswith("bias")
-    }
-    if found and _shapes(zeros | found) == _shapes(head.state_dict()):
-        head.load_state_dict(zeros | found)
+    weights = BaseWeights(encoder)
+    for layout in _LAYOUTS:
+        found = weights.read(
+            {
+                "dense.weight": (f"{layout.dense}.weight",),
+                "dense.bias": (f"{layout.dense}.bias",),
+                "norm.weight": (f"{layout.norm}.weight", f"{layout.norm}.gamma"),
+                "norm.bias": (f"{layout.norm}.bias", f"{layout.norm}.beta"),
+                "bias": layout.bias,
+            }
+        )
+        if take(head, found):
+            break
     return head
 
 
@@ -173,38 +193,29 @@ def span_head(encoder: Encoder, max_span: int) -> SpanHead:
     )
 
 
+def tied_head(encoder: Encoder) -> TiedHead:
+    """A head of XLNet, with the bias of the base's own one where it has one."""
+    vocabulary, size = embeddings(encoder).shape
+    hidden = encoder.torch.transformer.hidden_size
+    if size != hidden:
+        raise InputError(
+            f"expected input embeddings of the hidden size {hidden} in {encoder.options.model}, "
+            f"found {size}"
+        )
+    head = TiedHead(vocabulary)
+    take(head, BaseWeights(encoder).read({"bias": ("lm_loss.bias",)}))
+    return head
+
+
+def activation_of(config: Any) -> str:
+    """The name of a model's activation."""
+    found = getattr(config, "hidden_act", None) or getattr(config, "activation", None)
+    return found if isinstance(found, str) else "gelu"
+
+
 def _eps(config: Any) -> float:
     names = ("layer_norm_eps", "norm_eps")
     return next((float(getattr(config, name)) for name in names if hasattr(config, name)), 1e-12)
-
-
-def _weights_in(folder: Path) -> dict[str, Tensor]:
-    """The weights of the head in a checkpoint, by our names; none where it has no such head."""
-    files = {}
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
-        with safe_open(path, framework="pt") as file:
-            files.update(dict.fromkeys(file.keys(), path))
-    for layout in _LAYOUTS:
-        wanted = {
-            "dense.weight": (f"{layout.dense}.weight",),
-            "dense.bias": (f"{layout.dense}.bias",),
-            "norm.weight": (f"{layout.norm}.weight", f"{layout.norm}.gamma"),
-            "norm.bias": (f"{layout.norm}.bias", f"{layout.norm}.beta"),
-            "bias": layout.bias,
-        }
-        found = {
-            own: next((name for name in names if name in files), None)
-            for own, names in wanted.items()
-        }
-        if found["dense.weight"] and found["norm.weight"]:
-            return {own: _tensor(files[name], name) for own, name in found.items() if name}
-    return {}
-
-
-def _tensor(path: Path, name: str) -> Tensor:
-    with safe_open(path, framework="pt") as file:
-        tensor: Tensor = file.get_tensor(name)
-    return tensor.float()
 
 
 def flat_states(network: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
@@ -233,7 +244,7 @@ def predicted(head: nn.Module, states: Tensor, network: nn.Module, targets: Tens
     Scores are computed for those tokens alone; of many, some at a time, and again for the gradient.
 
     Args:
-        head: A `LmHead` or `SpanHead`.
+        head: A `LmHead`, `SpanHead` or `TiedHead`.
         states: What it takes of each token, (n, size).
         network: Whose input embeddings decode.
         targets: The tokens, (n,).
@@ -269,7 +280,7 @@ def write_task_heads(head: nn.Module, folder: Path) -> None:
         weights = {
             key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()
         }
-        save_file(weights, folder / FOLDER / f"{name}{_SUFFIX}")
+        save_file(weights, folder / FOLDER / f"{name}{SUFFIX}")
 
 
 def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
@@ -280,7 +291,7 @@ def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
     """
     found = []
     for name, module in head.named_children():
-        path = folder / FOLDER / f"{name}{_SUFFIX}"
+        path = folder / FOLDER / f"{name}{SUFFIX}"
         if not path.is_file():
             continue
         try:
@@ -288,17 +299,13 @@ def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
         except (OSError, ValueError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"{path}: the head cannot be read: {reason}") from error
-        if _shapes(weights) != _shapes(module.state_dict()):
+        if shapes(weights) != shapes(module.state_dict()):
             raise InputError(
-                f"{path}: expected weights of the shapes {_shapes(module.state_dict())}, found "
-                f"{_shapes(weights)}; remove the file to begin with a new head"
+                f"{path}: expected weights of the shapes {shapes(module.state_dict())}, found "
+                f"{shapes(weights)}; remove the file to begin with a new head"
             )
         if not all(tensor.isfinite().all() for tensor in weights.values()):
             raise InputError(f"{path}: weights that are not finite; remove the file")
         module.load_state_dict(weights)
         found.append(name)
     return found
-
-
-def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in sorted(weights.items())}

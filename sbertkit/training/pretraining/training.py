@@ -1,6 +1,7 @@
 """A pretraining task in a run: its batches, its network, and what is measured of it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sbertkit.training.config import TrainConfig
 from sbertkit.training.examples import Examples, Int64
 from sbertkit.training.pretraining.draws import HELD_OUT, Draws
 from sbertkit.training.pretraining.pieces import Pieces
-from sbertkit.training.pretraining.tasks.base import PretrainingTask
+from sbertkit.training.pretraining.tasks.base import LossPart, PretrainingTask
 
 
 class TaskCollator:
@@ -68,10 +69,33 @@ class Pretrainer(nn.Module):
         self.network = network
         self.objective = objective
         self.head = head
+        self._parts: dict[str, Tensor] = {}
 
     def forward(self, batch: dict[str, Any]) -> Tensor:
         """The loss of a batch (see `TaskCollator`)."""
-        return self.objective.token_loss(self.network, batch, self.head).loss
+        found = self.objective.token_loss(self.network, batch, self.head)
+        self._parts = {part.name: part.loss.detach() for part in found.parts}
+        return found.loss
+
+    def named_losses(self, loss: Tensor, batch: Mapping[str, Any]) -> dict[str, float]:
+        """The losses that the loss of the last batch is the sum of, where there are several."""
+        return {name: part.item() for name, part in self._parts.items()}
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Losses and right predictions of a part, summed over batches."""
+
+    weight: float
+    loss: float = 0.0
+    correct: int = 0
+    count: int = 0
+
+    def add(self, part: LossPart) -> None:
+        """Adds those of a batch."""
+        self.loss += float(part.loss) * part.total
+        self.correct += int(part.correct)
+        self.count += part.total
 
 
 class HeldOut:
@@ -90,23 +114,33 @@ class HeldOut:
         self._draws = Draws(config.seed, HELD_OUT)
 
     def measure(self, network: nn.Module, head: nn.Module) -> dict[str, float]:
-        """The mean loss and accuracy, by the names that the log has; put in evaluation mode."""
+        """The mean loss and accuracy, by the names that the log has; put in evaluation mode.
+
+        Those of the parts of a loss have the part's name after a blank.
+        """
         device = next(network.parameters()).device
         network.train(self._task.uses_dropout)
         head.eval()
-        loss, correct, count = 0.0, 0, 0
+        sums: dict[str, _Sum] = {}
         with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(self._draws.seed)
             for batch in self._batches():
                 moved = {name: tensor.to(device) for name, tensor in batch.items()}
                 found = self._task.token_loss(network, moved, head)
-                loss += float(found.loss) * found.total
-                correct += int(found.correct)
-                count += found.total
+                whole = LossPart("", found.loss, found.correct, found.total)
+                for part in (whole, *found.parts):
+                    sums.setdefault(part.name, _Sum(part.weight)).add(part)
         network.eval()
-        if not count:
+        measured = {name: one for name, one in sums.items() if one.count}
+        if not measured:
             return {}
-        return {"held_out_loss": loss / count, "held_out_accuracy": correct / count}
+        losses = {name: one.loss / one.count for name, one in measured.items()}
+        if len(sums) > 1:  # batches have other numbers of predictions of each part
+            losses[""] = sum(sums[name].weight * losses[name] for name in losses if name)
+        found_right = {name: one.correct / one.count for name, one in measured.items()}
+        return {f"held_out_loss {name}".rstrip(): value for name, value in losses.items()} | {
+            f"held_out_accuracy {name}".rstrip(): value for name, value in found_right.items()
+        }
 
     def _batches(self) -> Iterator[Mapping[str, Tensor]]:
         for numbers in self._plan():

@@ -30,8 +30,7 @@ def model_card(record: Mapping[str, Any]) -> str:
     """
     hub_name = record.get("base_model")
     hub_name = hub_name if _is_hub_name(hub_name) else None
-    known: dict[str, type[Objective]] = {**OBJECTIVES, **TASKS}
-    objective = known.get(str(record.get("objective")))
+    objectives = _objectives(str(record.get("objective")))
     before, after = (record.get(side) or {} for side in ("before", "after"))
     cosines = [side.get("label_cosines") or {} for side in (before, after)]
     return (
@@ -42,7 +41,7 @@ def model_card(record: Mapping[str, Any]) -> str:
             reranks=record.get("task") == "rerank",
             hub_name=hub_name,
             base=hub_name or base_name(record.get("base")),
-            objective=objective,
+            objectives=objectives,
             form=FORMS.get(str(record.get("form"))),
             sets=_sets(record),
             retrieval=(record.get("dev") or {}).get("measure") == "ndcg",
@@ -56,6 +55,12 @@ def model_card(record: Mapping[str, Any]) -> str:
             fingerprint=(record.get("identity") or {}).get("base"),
         )
     )
+
+
+def _objectives(names: str) -> list[type[Objective]]:
+    """The objectives of those names, which have commas between them, as far as they are known."""
+    known: dict[str, type[Objective]] = {**OBJECTIVES, **TASKS}
+    return [known[name] for name in names.split(",") if name in known]
 
 
 def environment() -> Environment:

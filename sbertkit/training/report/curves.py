@@ -83,8 +83,14 @@ _CYCLE = (
     ("#CC79A7", "D"),
     ("#56B4E9", "P"),
 )
-_LOSS_OF_SET, _OF_SET = "loss ", ": "
-"""How the values of several sets are named: ``loss nli``, ``nli: entailment``."""
+_OF_PARTS = {
+    "loss ": "Loss by set or task",
+    "held_out_loss ": "Held-out loss by task",
+    "held_out_accuracy ": "Held-out accuracy by task",
+}
+"""How the values of several sets or tasks begin, and the titles of their panels: ``loss nli``."""
+_OF_SET = ": "
+"""How the cosines of a set's labels are named: ``nli: entailment``."""
 
 
 def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -98,8 +104,8 @@ def draw_curves(rows: Iterable[Mapping[str, Any]]) -> str:
             ``grad_norm``, ``learning_rate``, ``held_out_loss``, ``held_out_accuracy``,
             ``dev_spearman`` or ``dev_ndcg`` (step 0: before training), ``random_cosine``,
             ``uniformity``, ``effective_rank``, ``entailment``, ``neutral`` and
-            ``contradiction``, of several sets ``loss NAME`` and ``NAME: LABEL``; other keys are
-            left alone.
+            ``contradiction``, of several sets or tasks ``loss NAME``, ``held_out_loss NAME``,
+            ``held_out_accuracy NAME`` and ``NAME: LABEL``; other keys are left alone.
 
     Raises:
         InputError: A row without a step that is a whole number from 0.
@@ -142,29 +148,35 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
 
 def _is_of_set(key: str) -> bool:
     """Whether a value is one of several sets: a loss, or the cosine of a label."""
-    return key.startswith(_LOSS_OF_SET) or _OF_SET in key
+    return key.startswith(tuple(_OF_PARTS)) or _OF_SET in key
 
 
 def _panels_of_sets(keys: Iterable[str]) -> "list[_Panel]":
     """A panel for the losses of several sets, and one for the labels of each."""
     panels: dict[str, list[str]] = {}
     for key in keys:
-        if key.startswith(_LOSS_OF_SET):
-            panels.setdefault("Loss by set", []).append(key)
+        if start := _start(key):
+            panels.setdefault(_OF_PARTS[start], []).append(key)
         elif _OF_SET in key:
             name = key.split(_OF_SET)[0]
             panels.setdefault(f"Mean cosine by label, {name}", []).append(key)
     return [
-        _Panel(title, tuple(found), _lines_on("loss" if found[0].startswith("loss") else "cosine"))
+        _Panel(title, tuple(found), _lines_on(_start(found[0]).split("_")[-1].strip() or "cosine"))
         for title, found in panels.items()
     ]
+
+
+def _start(key: str) -> str:
+    """What goes before the name of a set or task; empty for the cosine of a label."""
+    return next((start for start in _OF_PARTS if key.startswith(start)), "")
 
 
 def _style(key: str, place: int) -> _Style:
     """How a value is drawn that is at a place among those of its panel."""
     if key in _STYLES:
         return _STYLES[key]
-    name = key.removeprefix(_LOSS_OF_SET) if key.startswith(_LOSS_OF_SET) else key.split(_OF_SET)[1]
+    start = _start(key)
+    name = key.removeprefix(start) if start else key.split(_OF_SET)[1]
     return _Style(name, *_CYCLE[place % len(_CYCLE)])
 
 

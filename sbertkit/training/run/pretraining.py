@@ -23,7 +23,7 @@ def table_of(task: Task) -> TextTable:
     """Where the texts of a run get their numbers."""
     if not isinstance(task.objective, PretrainingTask):
         return TextTable(task.encoder)
-    return Pieces(task.encoder, pack=_packs(task))
+    return task.objective.pieces(task.encoder, pack=_packs(task))
 
 
 def with_held_out(task: Task, table: TextTable) -> tuple[Task, HeldOut | None]:
@@ -36,10 +36,11 @@ def with_held_out(task: Task, table: TextTable) -> tuple[Task, HeldOut | None]:
     if not isinstance(objective, PretrainingTask) or not isinstance(table, Pieces):
         return task, None
     prepared = objective.prepared(task.encoder, table)
-    pieces = Pieces(task.encoder, pack=_packs(task))
+    pieces = objective.pieces(task.encoder, pack=_packs(task))
     if not len(pieces.read(row[0] for row in task.data.held_out)):
         raise InputError(
-            "no text that is held out has a token for the tokenizer of the base; take more texts"
+            f"nothing that is held out is an example for the task {objective.name}; take more "
+            "texts, or more of them (--held-out)"
         )
     held_out = HeldOut(prepared, pieces, config)
     return replace(task, objective=prepared), held_out

@@ -53,6 +53,11 @@ class Siamese(nn.Module):
         with torch.autocast(vectors.device.type, enabled=False):
             return self._loss(vectors, batch)
 
+    def named_losses(self, loss: Tensor, batch: Mapping[str, Any]) -> dict[str, float]:
+        """The loss of a batch under the name of its set, where there are several."""
+        name = self.objective.set_of(batch)
+        return {name: loss.item()} if name else {}
+
     def _vectors(self, group: Mapping[str, Tensor]) -> Tensor:
         """The vectors of a group of texts."""
         vectors: Tensor = self.network(group["input_ids"], group["mask"], group.get("types"))

@@ -101,7 +101,6 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         self._moving = moving
         self._write_model = write_model
         self._read_model = read_model
-        self._objective = model.objective
         self._losses: dict[str, list[float]] = defaultdict(list)
         super().__init__(
             model=model,
@@ -168,14 +167,13 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         loss: Tensor = model(inputs)
         if not math.isfinite(loss.item()):
             raise TrainingStopped(self._not_finite("the loss"))
-        name = self._objective.set_of(inputs)
-        if name:
-            self._losses[name].append(loss.item())
+        for name, value in self.model.named_losses(loss, inputs).items():
+            self._losses[name].append(value)
         self._monitor.progress.examples += len(inputs["columns"])
         return (loss, {}) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *arguments: Any) -> None:
-        """Logs values, beside a loss those of the sets, each the mean since the last one."""
+        """Logs values, beside a loss those of its parts, each the mean since the last one."""
         if "loss" in logs:
             means = {f"loss {name}": fmean(found) for name, found in sorted(self._losses.items())}
             logs = {**logs, **means}

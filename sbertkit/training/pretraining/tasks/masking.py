@@ -8,21 +8,21 @@ from sbertkit.settings import setting
 from sbertkit.training.pretraining.tasks.base import PretrainingTask, TaskLoss
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
+    import numpy.typing as npt
     from torch import Tensor, nn
 
     from sbertkit.encoder import Encoder
+    from sbertkit.encoder.batching import BatchCollator
     from sbertkit.training.examples import Int64
     from sbertkit.training.pretraining.draws import Draws
-    from sbertkit.training.pretraining.pieces import Pieces
+    from sbertkit.training.pretraining.pieces import Example, Pieces
     from sbertkit.training.pretraining.vocabulary import Vocabulary
 
 LM_HEAD = "masked-lm"
 """The name of the head that predicts tokens, which all these tasks share."""
-
-_GOLDEN = 0.6180339887498949
-_MASKED, _RANDOM = 0.8, 0.9
-"""Below the first a unit is masked, below the second random, else it stays."""
 
 
 class Unit(NamedTuple):
@@ -65,6 +65,11 @@ class MaskingTask(PretrainingTask):
     evenly (the golden ratio's) decides, so that the shares of few units are close to it, too.
 
     Source: Devlin et al. 2019, BERT, section 3.1 and appendix A.1.
+
+    Attributes:
+        masked_share: Share of the units that become the mask token.
+        random_share: Share of those that become random tokens.
+        with_segments: Whether it may mask pairs of segments that are classified, too.
     """
 
     mask: float = setting(0.15, "Share of tokens that is predicted.", above=0, maximum=0.9)
@@ -76,7 +81,9 @@ class MaskingTask(PretrainingTask):
     vocabulary: "Vocabulary | None" = field(default=None, compare=False)
     similar_to: "dict[int, Int64] | None" = field(default=None, compare=False)
 
-    replaces_by_similar: ClassVar[bool] = False
+    masked_share: ClassVar[float] = 0.8
+    random_share: ClassVar[float] = 0.1
+    with_segments: ClassVar[bool] = True
     other_families: ClassVar[dict[str, str]] = {
         "xlnet": "it was pretrained by predicting tokens in a random order and never saw a mask",
     }
@@ -89,11 +96,7 @@ class MaskingTask(PretrainingTask):
 
     def check_pieces(self, pieces: "Pieces") -> None:
         """Nothing, if some text has two tokens."""
-        if all(len(words) <= 1 + len(pieces.special) for words in pieces.words):
-            raise InputError(
-                f"the task {self.name} predicts tokens from others, but no text has two; take "
-                "longer texts"
-            )
+        pieces.check_two_tokens(self.name)
 
     def prepared(self, encoder: "Encoder", pieces: "Pieces") -> "MaskingTask":
         """The same with the vocabulary of the encoder, which is not trained yet."""
@@ -114,21 +117,25 @@ class MaskingTask(PretrainingTask):
         """How many tokens of an example are chosen."""
         return int(self.mask * (words >= 0).sum() + random.random())
 
-    def masked(self, ids: "Int64", words: "Int64", random: "np.random.Generator") -> Masked:
+    def masked(
+        self, ids: "npt.NDArray[np.integer]", words: "Int64", random: "np.random.Generator"
+    ) -> Masked:
         """An example with what replaces the chosen tokens."""
         import numpy as np
 
+        from sbertkit.training.pretraining.draws import spread
+
         if self.vocabulary is None:
             raise InputError(f"the task {self.name} needs a vocabulary; train with adapt")
-        ids = np.array(ids, np.int64)
-        replaced, places, spans = ids.copy(), [], []
+        own: Int64 = np.array(ids, np.int64)
+        replaced, places, spans = own.copy(), [], []
         start = random.random()
         for number, unit in enumerate(self.units(words, random)):
-            chance = (start + number * _GOLDEN) % 1
+            chance = spread(start, number)
             at = unit.places
-            if chance < _MASKED:
-                replaced[at] = self.in_place_of(ids[at], random)
-            elif chance < _RANDOM:
+            if chance < self.masked_share:
+                replaced[at] = self.in_place_of(own[at], random)
+            elif chance < self.masked_share + self.random_share:
                 replaced[at] = random.choice(self.vocabulary.ordinary, len(at))
             places.append(at)
             ends = np.full(len(at), unit.before), np.full(len(at), unit.after)
@@ -141,41 +148,39 @@ class MaskingTask(PretrainingTask):
         """What stands for the tokens of a unit that are to be predicted: the mask token."""
         return 0 if self.vocabulary is None else self.vocabulary.mask
 
-    def batch(self, pieces: "Pieces", numbers: "Int64", draws: "Draws") -> "dict[str, Tensor]":
+    def repeated(self, draws: "Draws") -> "Draws":
+        """The draws of an epoch, or with `static` those of one of the first ones."""
+        return draws if self.static is None else draws.among(self.static)
+
+    def tensors_of(
+        self, examples: "Sequence[Example]", padder: "BatchCollator", draws: "Draws"
+    ) -> "dict[str, Tensor]":
         """Padded examples; ``places`` of what is predicted among all B × T tokens, ``targets``."""
         import numpy as np
         import torch
 
-        from sbertkit.encoder.tokenization import Tokens
+        from sbertkit.training.pretraining.pieces import padded
 
-        if self.static is not None:
-            draws = draws.among(self.static)
-        originals = [pieces.tokens[number].ids for number in numbers]
-        made = [
-            self.masked(ids, pieces.words[number], draws.random(ids))
-            for ids, number in zip(originals, numbers, strict=True)
+        made = [self.masked(one.ids, one.words, draws.random(one.ids)) for one in examples]
+        replaced = [
+            one._replace(ids=m.ids.astype(np.int32)) for one, m in zip(examples, made, strict=True)
         ]
-        tokens = [Tokens(one.ids.astype(np.int32), 0) for one in made]
-        padded = pieces.padder.collate(tokens, np.arange(len(made)))
-        width = padded.input_ids.shape[1]
-        left = pieces.padder.side == "left"
+        batch = padded(replaced, padder)
+        width = batch["input_ids"].shape[1]
+        left = padder.side == "left"
         starts = [
             row * width + (width - len(one.ids) if left else 0) for row, one in enumerate(made)
         ]
         arrays = {
-            "input_ids": padded.input_ids,
-            "mask": padded.attention_mask,
             "places": np.concatenate([s + m.places for s, m in zip(starts, made, strict=True)]),
             "targets": np.concatenate(
-                [ids[m.places] for ids, m in zip(originals, made, strict=True)]
+                [one.ids[m.places] for one, m in zip(examples, made, strict=True)]
             ).astype(np.int64),
             "spans": np.concatenate(
                 [m.spans + np.array((s, s, 0)) for s, m in zip(starts, made, strict=True)]
             ),
         }
-        if padded.token_type_ids is not None:
-            arrays["types"] = padded.token_type_ids
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return batch | {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def task_head(self, encoder: "Encoder") -> "nn.ModuleDict":
         """The head that predicts tokens."""
@@ -185,13 +190,12 @@ class MaskingTask(PretrainingTask):
 
         return nn.ModuleDict({LM_HEAD: lm_head(encoder)})
 
-    def token_loss(
-        self, network: "nn.Module", batch: "dict[str, Any]", head: "nn.Module"
+    def states_loss(
+        self, states: "Tensor", network: "nn.Module", batch: "dict[str, Any]", head: "nn.Module"
     ) -> TaskLoss:
         """The mean cross-entropy of the chosen tokens."""
-        from sbertkit.training.pretraining.heads import flat_states, predicted
+        from sbertkit.training.pretraining.heads import predicted
 
-        states = flat_states(network, batch)
         return predicted(
             head.get_submodule(LM_HEAD), states[batch["places"]], network, batch["targets"]
         )

@@ -27,7 +27,7 @@ class MaskedTokens(MaskingTask):
     name: ClassVar[str] = "mlm"
     summary: ClassVar[str] = (
         "a share of the tokens was replaced, and the encoder learned to predict them from the "
-        "others."
+        "others"
     )
     formula: ClassVar[str] = "mean over i in M of -log p(x_i; x~)"
     source: ClassVar[str] = "Devlin et al. 2019, BERT, section 3.1"

@@ -41,10 +41,11 @@ class MaskedAutoencoder(MaskingTask):
     )
 
     name: ClassVar[str] = "retromae"
+    with_segments: ClassVar[bool] = False
     shapes_vectors: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "words were masked, and the encoder learned to predict them, and to give the text a vector "
-        "from which a decoder of one layer rebuilds it with few of its tokens."
+        "from which a decoder of one layer rebuilds it with few of its tokens"
     )
     formula: ClassVar[str] = (
         "mean over i in M of -log p(x_i; x~) + mean over i of -log p(x_i; h, s_i)"

@@ -37,7 +37,7 @@ class DropoutPairs(PretrainingTask):
     learning_rate: ClassVar[float] = 3e-5
     summary: ClassVar[str] = (
         "each text went through the encoder twice with other dropout, and the encoder learned to "
-        "give both vectors a higher cosine than those of different texts."
+        "give both vectors a higher cosine than those of different texts"
     )
     formula: ClassVar[str] = "-log(exp(cos(h_i, h'_i) / t) / sum over j of exp(cos(h_i, h'_j) / t))"
     source: ClassVar[str] = "Gao et al. 2021, SimCSE, equation 4"

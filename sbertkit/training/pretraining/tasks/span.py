@@ -11,7 +11,7 @@ from sbertkit.training.pretraining.tasks.masking import LM_HEAD, MaskingTask, Un
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import nn
+    from torch import Tensor, nn
 
     from sbertkit.encoder import Encoder
     from sbertkit.training.examples import Int64
@@ -42,7 +42,7 @@ class MaskedSpans(MaskingTask):
     name: ClassVar[str] = "span"
     summary: ClassVar[str] = (
         "spans of words were replaced, and the encoder learned to predict their tokens from the "
-        "others and from the two tokens beside the span."
+        "others and from the two tokens beside the span"
     )
     formula: ClassVar[str] = (
         "mean over i in M of -log p(x_i; h_i) - log p(x_i; h[s-1], h[e+1], p[i-s+1])"
@@ -103,13 +103,13 @@ class MaskedSpans(MaskingTask):
             head[SPAN_HEAD] = span_head(encoder, self.max_span)
         return head
 
-    def token_loss(
-        self, network: "nn.Module", batch: "dict[str, Any]", head: "nn.Module"
+    def states_loss(
+        self, states: "Tensor", network: "nn.Module", batch: "dict[str, Any]", head: "nn.Module"
     ) -> TaskLoss:
         """The sum of both losses; the predictions that count as right are those of the first."""
-        from sbertkit.training.pretraining.heads import flat_states, predicted
+        from sbertkit.training.pretraining.heads import predicted
 
-        states, targets = flat_states(network, batch), batch["targets"]
+        targets = batch["targets"]
         found = predicted(head.get_submodule(LM_HEAD), states[batch["places"]], network, targets)
         if not self.boundary:
             return found

@@ -41,7 +41,7 @@ class DeletedWords(PretrainingTask):
     shapes_vectors: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "words were deleted, and the encoder learned to give what was left a vector from which a "
-        "small decoder rebuilds the text."
+        "small decoder rebuilds the text"
     )
     formula: ClassVar[str] = "mean over t of -log p(x_t; x_1 ... x_(t-1), c)"
     source: ClassVar[str] = "Wang et al. 2021, TSDAE, equation 1"

@@ -39,8 +39,7 @@ class MaskedWords(MaskingTask):
 
     name: ClassVar[str] = "wwm"
     summary: ClassVar[str] = (
-        "whole words were replaced, and the encoder learned to predict their tokens from the "
-        "others."
+        "whole words were replaced, and the encoder learned to predict their tokens from the others"
     )
     formula: ClassVar[str] = "mean over i in M of -log p(x_i; x~)"
     source: ClassVar[str] = "Cui et al. 2021, section 3"
