@@ -31,6 +31,8 @@ _QUANTILE = 1.645
 """Of the standard normal distribution at 95 %."""
 _EQUAL = 1e-6
 """Cosines that differ by less are equal: it does not matter which of the rows is found."""
+_QUERIES_PER_CHUNK = 256
+"""Whose candidates are in memory at once."""
 _TIMED_QUERIES = 256
 _REPEATS = 2
 _MAX_WIDER = 1.6
@@ -137,21 +139,32 @@ class RecallTuner:
 
     def _try_all(self, width: int) -> None:
         """Measures a width with all numbers of candidates at once."""
-        scores, rows, _ = self._search.candidates(self._queries, MAX_RESCORED, width, self._live)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        rows = np.take_along_axis(rows, order, axis=1)
-        exact = self._search.scores(self._queries, rows)
-        found = np.cumsum((exact >= self._worst) & ~_repeated(rows), axis=1)
-        for rescored in _RESCORED:
+        found = np.concatenate(
+            [
+                self._found(width, slice(start, start + _QUERIES_PER_CHUNK))
+                for start in range(0, len(self._queries), _QUERIES_PER_CHUNK)
+            ]
+        )
+        for rescored, hits in zip(_RESCORED, found.T, strict=True):
             settings = SearchSettings(width, rescored)
             if self._search.with_settings(settings).is_exhaustive(TUNED_HITS, self._live):
-                recalls = np.ones(len(rows))
+                recalls = np.ones(len(hits))
             else:
-                hits = np.minimum(found[:, min(rescored, found.shape[1]) - 1], self._hits)
-                recalls = hits / self._hits
+                recalls = np.minimum(hits, self._hits) / self._hits
             self._tried[settings] = TriedSettings(
                 settings, float(recalls.mean()), self._bound(recalls)
             )
+
+    def _found(self, width: int, chunk: slice) -> npt.NDArray[np.int64]:
+        """How many of the nearest some queries find with each number of candidates, (q, n)."""
+        queries = self._queries[chunk]
+        scores, rows, _ = self._search.candidates(queries, MAX_RESCORED, width, self._live)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        rows = np.take_along_axis(rows, order, axis=1)
+        near = self._search.scores(queries, rows) >= self._worst[chunk]
+        found = np.cumsum(near & ~_repeated(rows), axis=1)
+        places = np.minimum(_RESCORED, found.shape[1]) - 1
+        return found[:, places]
 
     def _bound(self, recalls: npt.NDArray[np.float64]) -> float:
         return min(

@@ -223,7 +223,7 @@ def _sample(root: Path, manifest: Manifest, count: int) -> Vectors:
         wanted = max(1, round(share * entry.rows))
         rows = np.sort(generator.choice(entry.rows, wanted, replace=False))
         drawn.append(np.array(vectors[rows]))
-    return np.concatenate(drawn)
+    return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
 
 
 def _linked(workspace: Workspace, old: Path) -> Path:

@@ -113,7 +113,7 @@ class IvfPq(IndexKind):
         dim = vectors.shape[1]
         # Few vectors are repeated: faiss wants one for each cluster and each codeword.
         least = max(self.clusters, _CODEWORDS)
-        rows = np.resize(vectors, (max(len(vectors), least), dim))
+        rows = vectors if len(vectors) >= least else np.resize(vectors, (least, dim))
         means = faiss.Kmeans(
             dim,
             self.clusters,
@@ -178,7 +178,8 @@ class IvfPq(IndexKind):
         self, parts: Sequence[Part], dim: int, learnt: dict[str, "Vectors"]
     ) -> list[tuple[Searcher, int]]:
         """See `IndexKind`; one searches all."""
-        lists = np.concatenate([part.content.lists for part in parts])
+        each = [part.content.lists for part in parts]
+        lists = each[0] if len(each) == 1 else np.concatenate(each)
         index = self._joined([part.content.codes for part in parts], lists, dim, learnt)
         return [(_Padded(ProbedLists(index, lambda: lists), self._padded(dim)), len(parts))]
 
@@ -203,7 +204,8 @@ class IvfPq(IndexKind):
         coarse = faiss.IndexFlatIP(self._padded(dim))
         coarse.add(self._wide(learnt[CENTROIDS]))
         order = np.argsort(lists, axis=None, kind="stable")
-        order = order[np.count_nonzero(lists == _NO_CLUSTER) :] // _CLUSTERS_PER_VECTOR
+        order = order[np.count_nonzero(lists == _NO_CLUSTER) :]
+        order //= _CLUSTERS_PER_VECTOR  # in place: it is as large as the index
         ends = np.cumsum(np.bincount(lists[lists != _NO_CLUSTER], minlength=self.clusters))
         joined: Any = None
         first = 0
