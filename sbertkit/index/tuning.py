@@ -162,7 +162,7 @@ class RecallTuner:
         order = np.argsort(-scores, axis=1, kind="stable")
         rows = np.take_along_axis(rows, order, axis=1)
         near = self._search.scores(queries, rows) >= self._worst[chunk]
-        found = np.cumsum(near & ~_repeated(rows), axis=1)
+        found = np.cumsum(near & ~_repeated(rows), axis=1, dtype=np.int64)
         places = np.minimum(_RESCORED, found.shape[1]) - 1
         return found[:, places]
 
