@@ -153,6 +153,8 @@ def _acquire(target: Path, place: Callable[[], Path]) -> tuple[int, Path]:
         try:
             handle = _open(path)
         except FileNotFoundError:
+            if folder == target and place() == target and not target.exists():
+                raise StorageError(f"{target} does not exist; make the folder first") from None
             continue  # its last owner removed or moved the folder
         except BaseException:
             if folder != target:

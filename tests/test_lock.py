@@ -139,3 +139,13 @@ with writer_lock(folder, lambda: folder):
 print(child, flush=True)
 os.waitpid(child, 0)
 """
+
+
+def test_a_target_that_is_not_there_is_no_endless_wait(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    with (
+        pytest.raises(StorageError, match="make the folder first"),
+        writer_lock(gone, lambda: gone),
+    ):
+        pass
+    assert not gone.exists()
