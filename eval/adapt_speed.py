@@ -36,7 +36,7 @@ WAYS = ((OURS, "auto"), (THEIRS, "fp32"), (OURS, "fp32"), (THEIRS, "bf16"))
 
 def texts(count: int) -> list[str]:
     """The first texts of the collections."""
-    root = data_folder(f"retrieval/{SETS[0]}").parent.parent / "retrieval"
+    root = data_folder(f"retrieval/{SETS[0]}") / "retrieval"
     found = (one.document.text for name in SETS for one in read_corpus(root / name))
     distinct = dict.fromkeys(" ".join(text.split()) for text in found)
     return [text for text in distinct if len(text) > 100][:count]
