@@ -161,8 +161,9 @@ def train_reranker_table(entries: Figures) -> str:
     }
     rows = []
     for name, title in titles.items():
-        if name in figures:
-            run, settings = figures[name], figures[name]["settings"]
+        run = figures.get(name)
+        if run:  # a setting of that name says that it was left out
+            settings = run["settings"]
             length = f"steps: {settings['max_steps']}"
             if settings["max_steps"] is None:
                 length = f"epochs: {settings['epochs']:g}"
