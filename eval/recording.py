@@ -45,7 +45,7 @@ WEIGHTS = [
     *NETWORK,
     *(f"sbertkit/training/{name}" for name in (*_TRAINING, "objectives", "run")),
 ]
-"""What decides the trained weights, and the speed of training; `adapt` has tasks beside it."""
+"""What decides the trained weights, and the speed of training, without the tasks of `adapt`."""
 
 RESUMING = [*WEIGHTS, *_files("encoder", "layout", "saving", "settings")]
 """What decides the weights of a run that was killed and resumed."""

@@ -133,17 +133,12 @@ class _Given:
         drawn = draw_pairs(self.corpus, config.sample, seed=config.seed, read=self.read)
         dev = None if self.dev is None else read_dev(self.dev)
         identity = {
-            "corpus": self.corpus_identity,
+            "corpus": [content_hash(self.corpus), repr(self.read)],
             "sample": [config.sample, config.seed],
             "dev": None if dev is None else dev.sha256,
             "collections": {name: content_hash(at) for name, at in self.collections.items()},
         }
         return Trial(list(drawn.pairs.values()), dev, self.collections, identity)
-
-    @property
-    def corpus_identity(self) -> list[str]:
-        """Hashes of the texts and of how they are read."""
-        return [content_hash(self.corpus), repr(self.read)]
 
 
 class _Run:
@@ -177,15 +172,15 @@ class _Run:
 
     def result(self) -> RecipeResult:
         """Does what is not done yet."""
-        model = self._given.base
+        model, known = self._given.base, self._trial.identity
         identity = self._scored(BASE, model, {}, 0.0)
         inputs: dict[str, Any]
         if self._config.task != NO_TASK:
-            inputs = {"task": self._config.task, "corpus": self._given.corpus_identity}
+            inputs = {"task": self._config.task, "corpus": known["corpus"]}
             model, identity = self._trained(ADAPT, "adapted", model, identity, inputs, self._adapt)
-        inputs = {**self._dev, "nli": [content_hash(path) for path in self._given.nli]}
+        inputs = {"dev": known["dev"], "nli": [content_hash(path) for path in self._given.nli]}
         model, identity = self._trained(TRAIN, "trained", model, identity, inputs, self._train)
-        inputs = {"corpus": self._given.corpus_identity, "sample": self._config.sample}
+        inputs = {"corpus": known["corpus"], "sample": self._config.sample}
         model, identity = self._trained(
             DIAGNOSE, "diagnosed", model, identity, inputs, self._diagnose
         )
@@ -195,17 +190,13 @@ class _Run:
             "index",
             {
                 "encoder": self._identity(chosen.model),
-                "corpus": self._given.corpus_identity,
+                "corpus": known["corpus"],
                 "recall": self._config.recall,
             },
             partial(self._index, chosen.model),
             keeps=False,
         )
         return self._report(chosen.model, index.result)
-
-    @property
-    def _dev(self) -> dict[str, Any]:
-        return {} if self._trial.dev is None else {"dev": self._trial.dev.sha256}
 
     def _trained(
         self,
@@ -239,7 +230,7 @@ class _Run:
             name: That of its folder.
             inputs: What decides it.
             work: Does it.
-            keeps: Whether its files must be as it wrote them.
+            keeps: Whether its files must be as it wrote them; else it replaces what is there.
         """
         key, output = key_of(inputs), self._folder / name
         known = self._state.done(step, key)
@@ -248,7 +239,8 @@ class _Run:
             return known
         resumes = self._state.is_begun(step, key)
         if not resumes:
-            remove(output)
+            if keeps:
+                remove(output)
             self._state.begin(step, key)
         say(f"{step} ...", shown=self._progress)
         started = time.monotonic()

@@ -14,8 +14,8 @@ from sbertkit.errors import InputError
 from sbertkit.files import read_regular
 from sbertkit.lock import LOCK_FILE
 from sbertkit.schema import Digest
-from sbertkit.sealed import SealedFile, read_sealed, seal, sha256_of
-from sbertkit.storage import replace_file, storage_errors
+from sbertkit.sealed import SealedFile, read_sealed, seal
+from sbertkit.storage import replace_file, sha256_file, storage_errors
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class RecipeState:
 
 
 def remove(path: Path) -> None:
-    """Removes the folder of a step, with what is unfinished beside it.
+    """Removes the folder of a step, and that of its unfinished run.
 
     Raises:
         StorageError: It cannot be removed.
@@ -149,11 +149,6 @@ def content_hash(path: str | os.PathLike[str]) -> str:
     place = Path(path)
     with storage_errors(place):
         if not place.is_dir():
-            return _file_hash(place)
+            return sha256_file(place)
         files = sorted(one for one in place.rglob("*") if one.is_file())
-        return key_of({one.relative_to(place).as_posix(): _file_hash(one) for one in files})
-
-
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return sha256_of(file)
+        return key_of({one.relative_to(place).as_posix(): sha256_file(one) for one in files})

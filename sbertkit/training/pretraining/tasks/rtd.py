@@ -28,8 +28,8 @@ class ReplacedTokens(MaskedTokens):
     the mean is over all tokens. Of the chosen tokens the generator reads 85 % as the mask token,
     the others as they are. No gradient goes through the sample.
 
-    Generator and encoder share input embeddings; only the encoder is what comes out, the generator
-    stands beside it.
+    Generator and encoder share input embeddings; the encoder is the result, and the generator is
+    saved with its heads.
 
     Source: Clark et al. 2020, ELECTRA, section 2 (losses, weight 50: appendix A) and section 3.2
         (sizes); the 85 %: https://github.com/google-research/electra, ``pretrain_helpers.mask``.
