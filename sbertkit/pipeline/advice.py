@@ -10,7 +10,7 @@ _NARROW = 0.5
 """Mean cosine of random texts above which a space is narrow."""
 
 
-def is_indexed(encoders: Sequence[ScoredEncoder]) -> ScoredEncoder:
+def choose_encoder(encoders: Sequence[ScoredEncoder]) -> ScoredEncoder:
     """The encoder to search with: the last one, or the base if that finds more."""
     base, *_, last = encoders
     return base if last.is_better is False else last

@@ -14,7 +14,7 @@ from sbertkit.data.named import local_path
 from sbertkit.encoder.resolve import BUNDLED_NAME
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.lock import writer_lock
-from sbertkit.pipeline.advice import advice_of, is_indexed
+from sbertkit.pipeline.advice import advice_of, choose_encoder
 from sbertkit.pipeline.config import NO_TASK, RecipeConfig
 from sbertkit.pipeline.results import (
     ADAPT,
@@ -184,7 +184,7 @@ class _Run:
         model, identity = self._trained(
             DIAGNOSE, "diagnosed", model, identity, inputs, self._diagnose
         )
-        chosen = is_indexed(self._encoders)
+        chosen = choose_encoder(self._encoders)
         index = self._step(
             INDEX,
             "index",

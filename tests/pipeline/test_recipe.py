@@ -12,7 +12,7 @@ from training_cases import rows, write_dev, write_nli
 
 from sbertkit import Encoder, InputError, RecipeConfig, RecipeResult, SearchIndex, run_recipe
 from sbertkit.metrics import Interval, PairedTest
-from sbertkit.pipeline.advice import advice_of, is_indexed
+from sbertkit.pipeline.advice import advice_of, choose_encoder
 from sbertkit.pipeline.results import ScoredEncoder
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -294,9 +294,9 @@ def test_the_base_is_indexed_only_where_it_finds_more() -> None:
         scored("diagnose", 0.4, gains(-0.2, -0.1)),
     )
     same = scored("diagnose", 0.5, gains(-0.1, 0.1))
-    assert is_indexed([base, better]) is better
-    assert is_indexed([base, worse]) is base
-    assert is_indexed([base, same]) is same
+    assert choose_encoder([base, better]) is better
+    assert choose_encoder([base, worse]) is base
+    assert choose_encoder([base, same]) is same
     assert "Take diagnose" in advised(base, better)
     assert "Keep the base" in advised(base, worse)
     assert "No difference is shown" in advised(base, same)
