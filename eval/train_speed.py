@@ -42,8 +42,8 @@ from sbertkit.training.mining import Mining
 from sbertkit.training.nli import nli_recipe
 from sbertkit.training.pairs import pairs_recipe
 from sbertkit.training.recipe import Recipe
+from sbertkit.training.run.pretraining import model_of
 from sbertkit.training.run.setup import Setup, set_up
-from sbertkit.training.run.siamese import Siamese
 from sbertkit.training.start import train
 from sbertkit.training.sts import sts_recipe
 
@@ -248,7 +248,7 @@ def run_loop(case: Case, config: TrainConfig) -> tuple[float, dict[str, float]]:
     setup = set_up(task)
     torch.manual_seed(config.seed)
     task.encoder.torch.make_trainable()
-    model = Siamese(task.encoder.torch.network, task.objective, task.head)
+    model = model_of(setup)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, fused=True)
     schedule = transformers.get_linear_schedule_with_warmup(

@@ -19,7 +19,7 @@ enough for little padding, little enough that batches differ from epoch to epoch
 _TOGETHER = 3
 """So many rows of one anchor stay together, as a premise of SNLI has three hypotheses; more would
 make batches of few anchors."""
-_GROUP_COST = 192
+_GROUP_COST = 400
 """What one more forward pass costs, in tokens: below that, padding is cheaper."""
 _MAX_GROUPS = 4
 

@@ -22,7 +22,7 @@ from sbertkit.training.examples import NO_TEXT, Examples, Int64, TextTable
 from sbertkit.training.objectives import Objective
 from sbertkit.training.run.siamese import Siamese
 
-PASS = 192
+PASS = 400
 """Tokens that one more forward pass counts as."""
 
 
@@ -235,10 +235,10 @@ def test_each_cut_is_the_one_that_saves_most_then(lengths: list[int]) -> None:
     [
         ([5], [1]),
         ([5] * 30, [30]),
-        ([10] * 10 + [29] * 2, [12]),  # 190 tokens saved: a pass costs more
-        ([10] * 10 + [30] * 2, [10, 12]),  # 200
-        ([1] * 2 + [97], [3]),  # 192, which a pass costs
-        ([1] * 2 + [98], [2, 3]),
+        ([10] * 20 + [29] * 2, [22]),  # 380 tokens saved: a pass costs more
+        ([10] * 20 + [31] * 2, [20, 22]),  # 420
+        ([1] * 4 + [101], [5]),  # 400, which a pass costs
+        ([1] * 4 + [102], [4, 5]),
         ([10] * 40 + [50] * 40 + [90] * 40 + [130] * 40, [40, 80, 120, 160]),
         ([10] * 40 + [50] * 40 + [90] * 40 + [130] * 40 + [131], [40, 80, 120, 161]),
     ],
@@ -344,7 +344,7 @@ def test_each_distinct_text_is_there_once_and_every_column_points_at_its_own(
 def test_groups_are_what_the_padder_makes(
     side: Literal["left", "right"], gives_types: bool
 ) -> None:
-    tokens = tokens_of([3, 120, 4, 119, 5, 118])
+    tokens = tokens_of([3, 220, 4, 219, 5, 218])
     padder = BatchCollator(0, side, SPECIAL, uses_token_types=gives_types)
     texts = np.arange(6).reshape(3, 2)
     collator = Collator(

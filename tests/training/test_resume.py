@@ -114,9 +114,9 @@ def steps_of(job: Job) -> list[int]:
         ([Kill("saved", 8)], [4, 8]),
         ([Kill("step", 6), Kill("step", 11)], [4, 8]),
         ([Kill("saved", 4), Kill("saved", 8), Kill("saving", 12)], [4, 8]),
-        ([Kill("saved", 13)], [8, 12, 13]),
-        ([Kill("output", 0)], [8, 12, 13]),
-        ([Kill("output", 0), Kill("output", 0)], [8, 12, 13]),
+        ([Kill("saved", 13)], [12, 13]),
+        ([Kill("output", 0)], [12, 13]),
+        ([Kill("output", 0), Kill("output", 0)], [12, 13]),
     ],
 )
 def test_a_run_killed_anywhere_comes_to_the_same_weights(

@@ -339,7 +339,7 @@ def test_an_easy_task_is_learned_and_the_head_goes_on(
 ) -> None:
     pairs = easy(16)
     data = write_nli(tmp_path / "easy.jsonl", pairs)
-    settings = {"learning_rate": 1e-3, "epochs": 6, "max_steps": None, "guard": False}
+    settings = {"learning_rate": 1e-3, "epochs": 8, "max_steps": None, "guard": False}
     job = job._replace(data=data, dev=None, settings={"checkpoint_steps": 100})
     first = job.run(**settings)
     found = classify_pairs(job.output, [(premise, hypothesis) for _, premise, hypothesis in pairs])

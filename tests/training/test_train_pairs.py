@@ -302,7 +302,7 @@ def test_a_trained_encoder_has_positives_nearer(
         data,
         tmp_path / "out",
         objective=objective_of(name, teacher),
-        config=config(epochs=15, guard=False),
+        config=config(epochs=25, guard=False, seed=2),
     )
     losses = [row["loss"] for row in result.log if row.get("loss") is not None]
     assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[:4])

@@ -1,6 +1,7 @@
 """A pretraining task in a run: its batches, its network, and what is measured of it."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,18 +63,27 @@ class Pretrainer(nn.Module):
         network: The encoder's network, trained in place.
         objective: The task.
         head: What is trained above the encoder.
+        functions: What each forward pass is in.
     """
 
-    def __init__(self, network: nn.Module, objective: PretrainingTask, head: nn.Module) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        objective: PretrainingTask,
+        head: nn.Module,
+        functions: AbstractContextManager[Any] | None = None,
+    ) -> None:
         super().__init__()
         self.network = network
         self.objective = objective
         self.head = head
+        self._functions = functions or nullcontext()
         self._parts: dict[str, Tensor] = {}
 
     def forward(self, batch: dict[str, Any]) -> Tensor:
         """The loss of a batch (see `TaskCollator`)."""
-        found = self.objective.token_loss(self.network, batch, self.head)
+        with self._functions:
+            found = self.objective.token_loss(self.network, batch, self.head)
         self._parts = {part.name: part.loss.detach() for part in found.parts}
         return found.loss
 

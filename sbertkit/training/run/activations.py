@@ -1,6 +1,8 @@
 """Gradient checkpointing: activations inside a layer are computed again for its gradient."""
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import Any
 
 from torch.utils.checkpoint import checkpoint
 
@@ -8,7 +10,9 @@ from sbertkit.encoder import Encoder
 from sbertkit.errors import InputError
 
 
-def checkpoint_activations(encoder: Encoder) -> None:
+def checkpoint_activations(
+    encoder: Encoder, functions: AbstractContextManager[Any] | None = None
+) -> None:
     """Lets each layer keep no more than its input for the gradient, while it is trained.
 
     A layer is computed again with the same dropout when the gradient reaches it, so that gradients
@@ -18,12 +22,14 @@ def checkpoint_activations(encoder: Encoder) -> None:
 
     Args:
         encoder: Whose layers are those of the transformers library.
+        functions: What each forward pass is in.
 
     Raises:
         InputError: Its family has no gradient checkpointing there.
     """
     model = encoder.torch.transformer.model
-    again = partial(checkpoint, use_reentrant=False)
+    around = nullcontext(), functions or nullcontext()  # of the first pass, and of the second
+    again = partial(checkpoint, use_reentrant=False, context_fn=lambda: around)
     try:
         if not model.supports_gradient_checkpointing:
             raise ValueError

@@ -51,9 +51,15 @@ def model_of(setup: "Setup") -> Siamese | Pretrainer:
     task = setup.task
     network = task.encoder.torch.network
     if isinstance(task.objective, PretrainingTask):
-        return Pretrainer(network, task.objective, task.head)
-    caches = task.config.mini_batch is not None
-    return Siamese(network, task.objective, task.head, sizes=task.config.matryoshka, caches=caches)
+        return Pretrainer(network, task.objective, task.head, setup.functions)
+    return Siamese(
+        network,
+        task.objective,
+        task.head,
+        sizes=task.config.matryoshka,
+        caches=task.config.mini_batch is not None,
+        functions=setup.functions,
+    )
 
 
 def collator_of(setup: "Setup") -> Collator | TaskCollator:

@@ -2,8 +2,10 @@
 
 import logging
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import torch
 from transformers import TrainingArguments
@@ -11,10 +13,12 @@ from transformers import TrainingArguments
 from sbertkit.training.batches import BatchOrder, TokenOrder
 from sbertkit.training.config import PROPORTIONAL
 from sbertkit.training.examples import Examples, TextTable
+from sbertkit.training.pretraining.tasks import PretrainingTask
 from sbertkit.training.pretraining.training import HeldOut
 from sbertkit.training.recipe import Task
 from sbertkit.training.run.activations import checkpoint_activations
 from sbertkit.training.run.collective import TIMEOUT
+from sbertkit.training.run.cpu_functions import training_functions
 from sbertkit.training.run.distributed import launch
 from sbertkit.training.run.folder import RunFolder
 from sbertkit.training.run.lora import LowRank
@@ -46,6 +50,7 @@ class Setup:
         moving: What of the encoder moves.
         warmup: Optimizer steps of the warm-up.
         precision: ``fp32``, ``bf16`` or ``fp16``.
+        functions: What each forward pass is in.
         low_rank: The matrices of LoRA.
         held_out: Texts that a pretraining task is measured on.
     """
@@ -58,6 +63,7 @@ class Setup:
     moving: Moving
     warmup: int
     precision: str
+    functions: AbstractContextManager[Any]
     low_rank: LowRank | None = None
     held_out: HeldOut | None = None
 
@@ -77,8 +83,11 @@ def set_up(task: Task) -> Setup:
     encoder, config = task.encoder, task.config
     device = next(encoder.torch.network.parameters()).device
     precision = choose_precision(config.precision, device)
+    # Of several processes gradients are averaged, and heads of adapt share embeddings.
+    alone = launch().processes == 1 and not isinstance(task.objective, PretrainingTask)
+    functions = training_functions(device, embeddings=alone)
     if config.gradient_checkpointing:
-        checkpoint_activations(encoder)
+        checkpoint_activations(encoder, functions)
     low_rank = None if config.lora is None else LowRank(encoder, config)
     table = table_of(task)
     examples = task.objective.examples(task.data, table)
@@ -108,7 +117,19 @@ def set_up(task: Task) -> Setup:
     )
     if moving.parts:
         logger.info("what moves: %s", moving)
-    return Setup(task, examples, table, order, plan, moving, warmup, precision, low_rank, held_out)
+    return Setup(
+        task,
+        examples,
+        table,
+        order,
+        plan,
+        moving,
+        warmup,
+        precision,
+        functions,
+        low_rank,
+        held_out,
+    )
 
 
 def _order(examples: Examples, table: TextTable, task: Task) -> BatchOrder | SetOrder:

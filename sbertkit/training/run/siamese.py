@@ -1,6 +1,7 @@
 """The network in training: an encoder's own network, an objective and its head."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ class Siamese(nn.Module):
         head: The objective's own layer.
         sizes: The loss is the sum of those of vectors truncated to each of these sizes.
         caches: Whether gradients are cached, so that one group of a batch is in memory at a time.
+        functions: What each forward pass is in.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Siamese(nn.Module):
         *,
         sizes: Sequence[int] | None = None,
         caches: bool = False,
+        functions: AbstractContextManager[Any] | None = None,
     ) -> None:
         super().__init__()
         self.network = network
@@ -40,6 +43,7 @@ class Siamese(nn.Module):
         self.head = head
         self.sizes = sizes
         self.caches = caches
+        self._functions = functions or nullcontext()
 
     def forward(self, batch: dict[str, Any]) -> Tensor:
         """The loss of a batch (see `Collator`)."""
@@ -60,7 +64,8 @@ class Siamese(nn.Module):
 
     def _vectors(self, group: Mapping[str, Tensor]) -> Tensor:
         """The vectors of a group of texts."""
-        vectors: Tensor = self.network(group["input_ids"], group["mask"], group.get("types"))
+        with self._functions:
+            vectors: Tensor = self.network(group["input_ids"], group["mask"], group.get("types"))
         return vectors
 
     def _loss(self, vectors: Tensor, batch: dict[str, Any]) -> Tensor:
