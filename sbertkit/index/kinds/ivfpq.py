@@ -62,6 +62,8 @@ _SECOND_AMONG = 12
 """The second cluster of a vector is one of so many nearest."""
 _NO_CLUSTER = -1
 _ENTRIES_AT_ONCE = 65_536
+_MAX_PARTS = 32
+"""An index is joined from at most about so many: for each of them all clusters are looked at."""
 _ROWS_AT_ONCE = 2_048
 _ITERATIONS = 4
 """Of k-means; more do not make the clusters better for search."""
@@ -203,16 +205,16 @@ class IvfPq(IndexKind):
         faiss = load_faiss()
         coarse = faiss.IndexFlatIP(self._padded(dim))
         coarse.add(self._wide(learnt[CENTROIDS]))
-        order = np.argsort(lists, axis=None, kind="stable")
-        order = order[np.count_nonzero(lists == _NO_CLUSTER) :]
-        order //= _CLUSTERS_PER_VECTOR  # in place: it is as large as the index
-        ends = np.cumsum(np.bincount(lists[lists != _NO_CLUSTER], minlength=self.clusters))
+        ends = np.cumsum(_sizes(lists, self.clusters))
+        at_once = max(_ENTRIES_AT_ONCE, int(ends[-1]) // _MAX_PARTS)
         joined: Any = None
         first = 0
         while first < self.clusters:
             start = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, start + _ENTRIES_AT_ONCE)))
-            part = self._packed(coarse, learnt[CODEBOOK], codes, order, ends, range(first, last))
+            last = max(first + 1, int(np.searchsorted(ends, start + at_once)))
+            rows = _rows_by_cluster(lists, range(first, last))
+            sizes = np.diff(ends[first:last], prepend=start)
+            part = self._packed(coarse, learnt[CODEBOOK], codes, rows, first, sizes)
             if joined is None:
                 joined = part
             else:
@@ -227,11 +229,11 @@ class IvfPq(IndexKind):
         coarse: Any,
         codebook: "Vectors",
         codes: Sequence[npt.NDArray[np.uint8]],
-        order: npt.NDArray[np.int64],
-        ends: npt.NDArray[np.int64],
-        clusters: range,
+        rows: npt.NDArray[np.int64],
+        first: int,
+        sizes: npt.NDArray[np.int64],
     ) -> Any:
-        """The faiss index over some clusters."""
+        """The faiss index over the clusters from one on, of these sizes, whose rows follow."""
         faiss = load_faiss()
         index = faiss.IndexIVFPQ(
             coarse, coarse.d, self.clusters, len(codebook), _BITS, faiss.METRIC_INNER_PRODUCT
@@ -240,18 +242,15 @@ class IvfPq(IndexKind):
         index.by_residual = False
         index.is_trained = True
         faiss.copy_array_to_vector(codebook.ravel(), index.pq.centroids)
-        start = int(ends[clusters[0] - 1]) if clusters[0] else 0
-        first = start
-        entries = _codes_of(codes, order[start : ends[clusters[-1]]])
-        for number in clusters:
-            end = int(ends[number])
-            if end > start:
-                ids = order[start:end]
-                of_list = entries[start - first : end - first]
+        entries = _codes_of(codes, rows)
+        start = 0
+        for number, size in enumerate(sizes.tolist(), first):
+            if size:
+                of_list = slice(start, start + size)
                 index.invlists.add_entries(
-                    number, end - start, faiss.swig_ptr(ids), faiss.swig_ptr(of_list)
+                    number, size, faiss.swig_ptr(rows[of_list]), faiss.swig_ptr(entries[of_list])
                 )
-            start = end
+            start += size
         packed = faiss.IndexIVFPQFastScan(index, _BLOCK)
         packed.own_fields = False
         return packed
@@ -332,6 +331,27 @@ def _two_clusters(
         second = np.take_along_axis(others, loss.argmin(axis=1)[:, None], axis=1)
         found[chunk] = np.concatenate([nearest[chunk, :1], second], axis=1)
     return found
+
+
+def _sizes(lists: npt.NDArray[np.int32], clusters: int) -> npt.NDArray[np.int64]:
+    """How many vectors are in each cluster."""
+    sizes = np.zeros(clusters, np.int64)
+    for start in range(0, len(lists), ROWS_PER_CHUNK):
+        numbers = lists[start : start + ROWS_PER_CHUNK]
+        sizes += np.bincount(numbers[numbers != _NO_CLUSTER], minlength=clusters)
+    return sizes
+
+
+def _rows_by_cluster(lists: npt.NDArray[np.int32], clusters: range) -> npt.NDArray[np.int64]:
+    """The rows of some clusters, cluster by cluster, ascending in each."""
+    rows, numbers = [], []
+    for start in range(0, len(lists), ROWS_PER_CHUNK):
+        chunk = lists[start : start + ROWS_PER_CHUNK]
+        inside, place = np.nonzero((clusters.start <= chunk) & (chunk < clusters.stop))
+        rows.append(inside + start)
+        numbers.append(chunk[inside, place])
+    order = np.argsort(np.concatenate(numbers), kind="stable")
+    return np.concatenate(rows)[order]
 
 
 def _codes_of(
