@@ -60,6 +60,15 @@ FINE_TUNING = {
     "not:",
 }
 
+ADAPTATION = {
+    "tasks": "Each task from all-MiniLM-L6-v2; loss and accuracy on texts that are held out. "
+    "Heads that the base lacks begin with random weights:",
+    "road": "nDCG@10 times 100 after adapt, and after NLI, which follows it:",
+    "claims": "A small encoder from random weights, pretrained in several ways, then trained on "
+    "NLI. Spearman and nDCG@10 times 100:",
+    "scratch": "The same encoder, pretrained longer:",
+}
+
 SPACE = {
     "random_cosine": "cosine of random pairs",
     "uniformity": "uniformity",
@@ -996,6 +1005,94 @@ def _kept(sizes: Figures, size: str, name: str) -> float:
     return 100 * part / whole
 
 
+def adaptation_table(entries: Figures) -> str:
+    """What pretraining on one's own text brings, over the seeds."""
+    tables: dict[str, dict[str, list[Figures]]] = {}
+    for key, figures in entries.items():
+        name, _, rest = key.partition(": ")
+        row = re.sub(r": \d+$", "", rest)
+        tables.setdefault(name, {}).setdefault(row, []).append(figures)
+    shown = {"tasks": _held_out, "road": _road, "claims": _from_scratch, "scratch": _from_scratch}
+    return "\n\n".join(
+        f"{ADAPTATION[name]}\n\n{shown[name](tables[name])}" for name in shown if name in tables
+    )
+
+
+def _held_out(rows: Mapping[str, Sequence[Figures]]) -> str:
+    """Loss and accuracy of each task on texts that are held out, before and after."""
+
+    def change(runs: Sequence[Figures], name: str, places: int) -> str:
+        found = ([run["held_out"][when].get(name) for run in runs] for when in ("before", "after"))
+        return " to ".join(_spread(values, places) for values in found)
+
+    names = list(next(iter(rows.values()))[0]["held_out"]["before"])
+    cells = [
+        (title, runs[0]["steps"], *(change(runs, name, 3) for name in names))
+        for title, runs in rows.items()
+    ]
+    return markdown(("task", "steps", *(name.replace("_", " ") for name in names)), cells)
+
+
+def _road(rows: Mapping[str, Sequence[Figures]]) -> str:
+    """nDCG@10 after adapt, and after NLI."""
+    sets = list(next(iter(rows.values()))[0]["before"])
+    cells = [
+        (
+            title,
+            len(runs),
+            *(
+                " / ".join(
+                    _spread([run[when][name] for run in runs], 2) for when in ("before", "tuned")
+                )
+                for name in sets
+            ),
+        )
+        for title, runs in rows.items()
+    ]
+    return markdown(("adapt", "seeds", *sets), cells)
+
+
+def _from_scratch(rows: Mapping[str, Sequence[Figures]]) -> str:
+    """Spearman of encoders that began with random weights, and their nDCG@10."""
+    cells = [
+        (
+            title,
+            len(runs),
+            f"{runs[0]['steps']:,}",
+            _spread([run["seconds"] for run in runs], 0),
+            *(_spread([run["stsb"][name] for run in runs], 2) for name in ("cls", "mean", "tuned")),
+            *(
+                _spread([run[when]["dictionary"] for run in runs], 2)
+                for when in ("before", "tuned")
+            ),
+        )
+        for title, runs in rows.items()
+    ]
+    header = ("pretraining", "seeds", "steps", "seconds", "STS-B dev, CLS", "mean", "after NLI")
+    return markdown((*header, "dictionary", "after NLI"), cells)
+
+
+def adapt_speed_table(figures: Figures) -> str:
+    """Tokens per second and memory of both trainers."""
+    ways = {name: row for name, row in figures.items() if isinstance(row, dict)}
+    columns: Columns = {
+        "trainer, precision": lambda row: row[0],
+        "tokens/s": lambda row: f"{row[1]['tokens_per_second']:,}",
+        "final loss": lambda row: number(row[1]["loss"], 3),
+        "peak memory, MB": lambda row: f"{row[1]['peak_mb']:,}",
+    }
+    ratios = ", ".join(
+        f"{name.removeprefix('ratio ')} {value:.2f}"
+        for name, value in figures.items()
+        if name.startswith("ratio")
+    )
+    return (
+        f"{table(ways.items(), columns)}\n\nMedians of {figures['runs']} alternating runs over "
+        f"{figures['texts']:,} texts of {figures['tokens']:g} tokens in the mean. sbertkit against "
+        f"transformers' Trainer, median ratios: {ratios}."
+    )
+
+
 def retrieval_training_table(entries: Figures) -> str:
     """nDCG@10 of the base, the trained encoder and the merged one."""
     runs = [one for key, one in entries.items() if key != "base"]
@@ -1290,6 +1387,8 @@ TABLES: dict[str, Callable[[Figures], str]] = {
     "train_nli": train_nli_table,
     "fine_tuning": fine_tuning_table,
     "retrieval_training": retrieval_training_table,
+    "adaptation": adaptation_table,
+    "adapt_speed": adapt_speed_table,
     "pooling": pooling_table,
     "distill": distill_table,
     "guard": guard_table,
