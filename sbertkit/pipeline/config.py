@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sbertkit.arguments import refuses_unknown
 from sbertkit.settings import check_settings, setting
-from sbertkit.training.pretraining.tasks import TASKS
+from sbertkit.training.pretraining.tasks import TASKS, find_task
 
 NO_TASK = "none"
 """In place of a task: the step is left out."""
@@ -17,8 +17,9 @@ class RecipeConfig:
 
     task: str = setting(
         "mlm",
-        "What adapt learns from the texts; none leaves the step out.",
-        choices=(*TASKS, NO_TASK),
+        f"What adapt learns from the texts: {', '.join(TASKS)}, or one of them that masks with nsp "
+        f"or sop (mlm,sop); {NO_TASK} leaves the step out.",
+        metavar="TASK",
     )
     pooling: str = setting("mean", "The pooling that is trained, see train-nli.")
     adapt_steps: int | None = setting(
@@ -28,6 +29,11 @@ class RecipeConfig:
         None, "Maximum of steps of train-nli; by default one pass over the data."
     )
     batch_size: int = setting(64, "Examples per batch of both trainings.")
+    max_tokens: int | None = setting(
+        None,
+        "Tokens per text in both trainings, the rest is truncated; by default as the base "
+        "declares.",
+    )
     guard: bool = setting(True, "Watch the space of text vectors in training, see train-nli.")
     recall: float = setting(
         0.95, "The recall@10 that the index is tuned to reach.", above=0, maximum=1
@@ -43,3 +49,5 @@ class RecipeConfig:
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if self.task != NO_TASK:
+            find_task(self.task)

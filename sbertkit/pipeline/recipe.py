@@ -29,6 +29,7 @@ from sbertkit.pipeline.scores import Trial
 from sbertkit.pipeline.state import Done, RecipeState, content_hash, key_of, remove
 from sbertkit.progress import duration, say
 from sbertkit.storage import made_parents
+from sbertkit.training.pretraining.tasks import find_task
 from sbertkit.training.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def run_recipe(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; expected a folder for the recipe")
     RecipeState(folder)  # before a lock is left in a folder of others
-    trial = given.trial(config)
+    trial, encoder = given.trial(config), given.encoder(config)
     with made_parents(folder), writer_lock(folder, partial(_made, folder)):
-        return _Run(folder, given, trial, config, progress=progress).result()
+        return _Run(folder, given, trial, encoder, config, progress=progress).result()
 
 
 def _made(folder: Path) -> Path:
@@ -140,6 +141,22 @@ class _Given:
         }
         return Trial(list(drawn.pairs.values()), dev, self.collections, identity)
 
+    def encoder(self, config: RecipeConfig) -> "Encoder":
+        """The base, with the pooling that is trained.
+
+        Raises:
+            InputError: It cannot be loaded, or the task does not suit it.
+        """
+        from sbertkit.encoder import Encoder
+
+        encoder = Encoder.load(
+            self.base,
+            pooling=config.pooling,
+            device=config.device,
+            trust_remote_code=config.trust_remote_code,
+        )
+        return encoder if config.task == NO_TASK else find_task(config.task).student(encoder)
+
 
 class _Run:
     """The steps, one after another.
@@ -148,12 +165,20 @@ class _Run:
         folder: The output.
         given: What the recipe is for.
         trial: What encoders are scored on.
+        encoder: The base.
         config: The settings.
         progress: Show progress on standard error.
     """
 
     def __init__(
-        self, folder: Path, given: _Given, trial: Trial, config: RecipeConfig, *, progress: bool
+        self,
+        folder: Path,
+        given: _Given,
+        trial: Trial,
+        encoder: "Encoder",
+        config: RecipeConfig,
+        *,
+        progress: bool,
     ) -> None:
         self._folder = folder
         self._given = given
@@ -162,7 +187,7 @@ class _Run:
         self._progress = progress
         self._state = RecipeState(folder)
         self._encoders: list[ScoredEncoder] = []
-        self._last: tuple[str, Encoder] | None = None
+        self._last: tuple[str, Encoder] | None = given.base, encoder
         self._about = {
             "corpus": given.corpus,
             "base": given.base,
@@ -211,6 +236,7 @@ class _Run:
         settings = (
             self._config.pooling,
             self._config.batch_size,
+            self._config.max_tokens,
             self._config.seed,
             self._config.guard,
         )
@@ -293,19 +319,20 @@ class _Run:
         return found
 
     def _load(self, model: str) -> "Encoder":
-        """An encoder: the base with the pooling that is trained, a result as it was saved."""
+        """An encoder: the base, or a result as it was saved."""
         from sbertkit.encoder import Encoder
 
-        if self._last is None or self._last[0] != model:
-            config = self._config
+        config = self._config
+        if self._last is not None and self._last[0] == model:
+            return self._last[1]
+        if model == self._given.base:
+            encoder = self._given.encoder(config)
+        else:
             encoder = Encoder.load(
-                model,
-                pooling=config.pooling if model == self._given.base else None,
-                device=config.device,
-                trust_remote_code=config.trust_remote_code,
+                model, device=config.device, trust_remote_code=config.trust_remote_code
             )
-            self._last = (model, encoder)
-        return self._last[1]
+        self._last = model, encoder
+        return encoder
 
     def _identity(self, model: str) -> str:
         return self._load(model).fingerprint
@@ -316,6 +343,7 @@ class _Run:
         return {
             "max_steps": steps,
             "batch_size": config.batch_size,
+            "max_tokens": config.max_tokens,
             "seed": config.seed,
             "guard": config.guard,
             "device": config.device,

@@ -13,6 +13,7 @@ from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import DEFAULT_LONG, LongOptions
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.index.kinds.table import KindWish
+from sbertkit.memory import give_back
 from sbertkit.retrieval.bundled_encoder import bundle_encoder, fill_cache
 from sbertkit.retrieval.corpus import Corpus, CorpusReader
 from sbertkit.retrieval.document_store import DOCUMENTS_FILE, DocumentStore
@@ -159,11 +160,13 @@ class IndexBuild:
         lexical = self._words(folder / DOCUMENTS_FILE)
         vectors = self._vectors(reader, encoder, entry)
         segment = write_segment(workspace.root, folder, vectors)
+        segments = with_words(workspace, lexical, [segment], progress=self.progress)
+        give_back()
         manifest = Manifest(
             generation=workspace.generation,
             encoder=entry,
             corpus=reader.path,
-            segments=with_words(workspace, lexical, [segment], progress=self.progress),
+            segments=segments,
             exported=exported,
             tombstones=None,
             columns=reader.columns,
@@ -173,6 +176,7 @@ class IndexBuild:
         )
         source = partial(text_queries, lambda: encoder, texts=queries)
         manifest = IndexWork(source, required=True).settle(workspace, manifest)
+        give_back()
         return encoder, with_weight(workspace.root, manifest, lambda: encoder)
 
     def _words(self, database: Path) -> LexicalEntry | None:

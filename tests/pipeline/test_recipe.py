@@ -14,6 +14,7 @@ from sbertkit import Encoder, InputError, RecipeConfig, RecipeResult, SearchInde
 from sbertkit.metrics import Interval, PairedTest
 from sbertkit.pipeline.advice import advice_of, choose_encoder
 from sbertkit.pipeline.results import ScoredEncoder
+from sbertkit.training.results import TrainResult
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -21,6 +22,7 @@ FAST: dict[str, Any] = {
     "adapt_steps": 2,
     "nli_steps": 2,
     "batch_size": 8,
+    "max_tokens": 16,
     "sample": 100,
     "guard": False,
 }
@@ -80,6 +82,8 @@ def test_a_recipe_gives_models_an_index_and_a_report(
         Encoder.load(one.model)
     assert others[0].facts["steps"] == others[1].facts["steps"] == 2
     assert set(others[0].facts["held_out"]) == {"before", "after", "texts"}
+    for name in ("adapted", "trained"):
+        assert TrainResult.read(output / name).record["settings"]["max_tokens"] == 16
     with SearchIndex.open(output / "index") as index:
         assert len(index) == found.index["documents"] == 160
         assert index.info().fingerprint == Encoder.load(found.model).fingerprint
@@ -119,6 +123,12 @@ def test_steps_whose_inputs_have_not_changed_are_skipped(
     found, changed = again(nli_steps=3)
     assert changed >= {"adapted", "trained", "diagnosed", "index"}
     assert found.index["documents"] == 161
+
+
+def test_two_tasks_are_learned_at_once(base: Path, corpus: Path, nli: Path, tmp_path: Path) -> None:
+    config = RecipeConfig(**{**FAST, "task": "mlm,sop"})
+    found = run_recipe(corpus, tmp_path / "out", nli=nli, base=base, config=config)
+    assert "loss sop" in found.encoders[1].facts["held_out"]["after"]
 
 
 def test_without_a_task_nothing_is_adapted(
@@ -212,9 +222,9 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     output = tmp_path / "out"
 
     def refused(match: str, **more: Any) -> None:
-        given = {"corpus": corpus, "nli": nli, "output": output, **more}
+        given = {"corpus": corpus, "nli": nli, "output": output, "base": base, **more}
         with pytest.raises(InputError, match=match):
-            run_recipe(base=base, config=RecipeConfig(**FAST), **given)
+            run_recipe(**{"config": RecipeConfig(**FAST), **given})
         assert not output.exists()
 
     refused("expected data to train on", nli=[])
@@ -224,6 +234,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     small.write_text("a text of some words. another one is here.\n" * 3)
     refused("at least 100 different texts", corpus=small)
     refused("missing.txt", corpus=tmp_path / "missing.txt")
+    refused("does not suit .* tasks that suit it", config=RecipeConfig(**FAST, task="plm"))
     refused("dev", dev=tmp_path / "missing-dev.tsv")
     file = tmp_path / "file"
     file.write_text("x")
@@ -237,6 +248,8 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     assert (other / "notes.txt").read_text() == "mine"
     with pytest.raises(InputError, match="task must be one of"):
         RecipeConfig(task="x")
+    with pytest.raises(InputError, match="expected one task of"):
+        RecipeConfig(task="mlm,span")
 
 
 def test_a_changed_state_is_refused(base: Path, corpus: Path, nli: Path, tmp_path: Path) -> None:
