@@ -177,7 +177,9 @@ class IndexBuild:
         source = partial(text_queries, lambda: encoder, texts=queries)
         manifest = IndexWork(source, required=True).settle(workspace, manifest)
         give_back()
-        return encoder, with_weight(workspace.root, manifest, lambda: encoder)
+        manifest = with_weight(workspace.root, manifest, lambda: encoder)
+        give_back()  # the index is opened next
+        return encoder, manifest
 
     def _words(self, database: Path) -> LexicalEntry | None:
         """What the manifest says of the lexical index, if there is to be one."""
