@@ -973,12 +973,11 @@ def _tuned(rows: Mapping[str, Sequence[Figures]]) -> str:
             title,
             len(runs),
             _spread([run["steps"] for run in runs], 0),
-            _spread([run["seconds"] for run in runs], 0),
             *(_spread([run["spearman"][name] for run in runs], 2) for name in sets),
         )
         for title, runs in rows.items()
     ]
-    return markdown(("encoder", "seeds", "steps", "seconds", *sets), cells)
+    return markdown(("encoder", "seeds", "steps", *sets), cells)
 
 
 def _sizes(rows: Mapping[str, Sequence[Figures]]) -> str:
