@@ -65,7 +65,7 @@ def definitions(gcide: Path) -> Iterator[tuple[str, str, str]]:
 def _definition(body: str) -> str:
     """The only sense of an entry that Webster's gives; empty if there is no such thing."""
     head, _, rest = body.partition("\n")
-    while head.count("[") > head.count("]") and rest:  # the origin of the word goes on
+    while head.count("[") > head.count("]") and rest:  # the origin of the word has several lines
         line, _, rest = rest.partition("\n")
         head += line
     found = _FIRST_SENSE.match(rest)
