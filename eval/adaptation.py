@@ -31,7 +31,15 @@ from typing import ClassVar
 
 import reverse_dictionary
 import transformers
-from recording import RESULTS, WEIGHTS, Entries, Figures, arguments_of, data_folder
+from recording import (
+    WEIGHTS,
+    Entry,
+    Figures,
+    data_folder,
+    measure_tables,
+    nli_files,
+    table_arguments,
+)
 
 from sbertkit import (
     AdaptConfig,
@@ -54,7 +62,6 @@ SOURCES = [
     "eval/reverse_dictionary.py",
 ]
 SEEDS = (1, 2)
-NLI_FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
 CORPORA = ("en_reuters_titles", "en_reuters_bodies", "en_stackoverflow_titles")
 DRY_STEPS = 2
 TASK_STEPS = 300
@@ -91,21 +98,6 @@ class AlwaysMasked(MaskedTokens):
 
     masked_share: ClassVar[float] = 1.0
     random_share: ClassVar[float] = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """An entry.
-
-    Attributes:
-        key: Its name.
-        settings: What decides it.
-        measure: Measures it.
-    """
-
-    key: str
-    settings: Figures
-    measure: Callable[[], Figures]
 
 
 class Data:
@@ -161,7 +153,7 @@ class Data:
     @property
     def nli(self) -> list[Path]:
         """The files of NLI."""
-        return [self.root / "nli" / f"{name}.jsonl.gz" for name in NLI_FILES]
+        return nli_files(self.root)
 
     def stsb(self, folder: str | Path, pooling: str = "mean") -> float:
         """Spearman times 100 on the dev split."""
@@ -218,14 +210,14 @@ class Bench:
         train_nli(base, self.data.nli, output, pooling="mean", config=self.tuning)
         return output
 
-    def run(self, key: str, measure: Callable[[Path], Figures], **settings: object) -> Run:
+    def run(self, key: str, measure: Callable[[Path], Figures], **settings: object) -> Entry:
         """An entry whose function gets a folder to write to."""
 
         def measured() -> Figures:
             with tempfile.TemporaryDirectory() as folder:
                 return measure(Path(folder))
 
-        return Run(f"{key}: {self.seed}", {**settings, "nli": self.tuning.identity()}, measured)
+        return Entry(f"{key}: {self.seed}", {**settings, "nli": self.tuning.identity()}, measured)
 
 
 def adapted(
@@ -244,7 +236,7 @@ def adapted(
     }
 
 
-def tasks(bench: Bench) -> Iterator[Run]:
+def tasks(bench: Bench) -> Iterator[Entry]:
     """Each task from all-MiniLM-L6-v2."""
     data, config = bench.data, bench.adapting(TASK_STEPS)
     for task in TASKS:
@@ -256,7 +248,7 @@ def tasks(bench: Bench) -> Iterator[Run]:
         yield bench.run(f"tasks: {task}", measure, adapt=config.identity())
 
 
-def road(bench: Bench) -> Iterator[Run]:
+def road(bench: Bench) -> Iterator[Entry]:
     """Glosses, then NLI."""
     data, config = bench.data, bench.adapting(ROAD_STEPS)
     sets = (data.dictionary, data.root / "retrieval/scifact", data.root / "retrieval/cranfield")
@@ -278,7 +270,7 @@ def road(bench: Bench) -> Iterator[Run]:
         yield bench.run(f"road: {task}", partial(measure, task=task), adapt=config.identity())
 
 
-def claims(bench: Bench) -> Iterator[Run]:
+def claims(bench: Bench) -> Iterator[Entry]:
     """What is hidden and how, on equal time, from random weights."""
     data, config = bench.data, bench.adapting(CLAIM_STEPS)
     ways: dict[str, tuple[Task, AdaptConfig, Path]] = {
@@ -304,7 +296,7 @@ def claims(bench: Bench) -> Iterator[Run]:
         yield bench.run(f"claims: {name}", measure, adapt=changed.identity())
 
 
-def scratch(bench: Bench) -> Iterator[Run]:
+def scratch(bench: Bench) -> Iterator[Entry]:
     """The small encoder for half an hour."""
     config = bench.adapting(SCRATCH_STEPS)
     measure = partial(from_scratch, bench, "mlm", config, bench.data.texts)
@@ -334,26 +326,19 @@ TABLES = {one.__name__: one for one in (tasks, road, claims, scratch)}
 
 def main() -> None:
     """Measures the missing entries."""
-    parser = arguments_of(__doc__)
-    parser.add_argument("--base", required=True, help="a plain model folder")
+    parser = table_arguments(__doc__, list(TABLES), SEEDS)
     parser.add_argument("--wordnet", type=Path, required=True)
     parser.add_argument("--gcide", type=Path, required=True)
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--only", nargs="+", help="what the names of entries begin with")
-    parser.add_argument("--dry", action="store_true", help="two steps each, nothing recorded")
     given = parser.parse_args()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
-    with tempfile.TemporaryDirectory() as folder:
-        data = Data(given, Path(folder))
-        entries = Entries("adaptation", SOURCES, Path(folder) if given.dry else RESULTS)
-        for seed in given.seeds:
-            bench = Bench(data, given.base, seed, given.dry)
-            for name in given.tables:
-                for one in TABLES[name](bench):
-                    if not given.only or one.key.startswith(tuple(given.only)):
-                        entries.measure(one.key, one.settings, one.measure)
+    with tempfile.TemporaryDirectory() as work:
+        data = Data(given, Path(work))
+
+        def entries_of(table: str, seed: int) -> Iterator[Entry]:
+            return TABLES[table](Bench(data, given.base, seed, given.dry))
+
+        measure_tables("adaptation", SOURCES, given, entries_of)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     SBERTKIT_DATA=FOLDER python eval/distill.py --output WORK [--layers 4 3 2] [--texts 80000]
         [--epochs 1] [--runs 5] [--dry]
 
-FOLDER holds nli/snli/train_part.jsonl.gz, nli/lingnli/train.jsonl.gz, sts/stsb.tsv, sts/sick.tsv
-and retrieval/scifact. The texts are the sentences of the NLI files, of the train splits of both STS
-files and the glosses of the bundled demo corpus, each once; the sentences of STS-B's test split are
-left out, SciFact is not among them. The dev split of STS-B chooses the checkpoint.
+FOLDER holds the files of `nli_files`, sts/stsb.tsv, sts/sick.tsv and retrieval/scifact. Texts are
+the sentences of the NLI files, of the train splits of both STS files and the glosses of the bundled
+demo corpus, each once; the sentences of STS-B's test split are left out, SciFact is not among them.
+The dev split of STS-B chooses the checkpoint.
 
 WORK, outside the project, gets the texts and a model for each size; the next call resumes what was
 interrupted and keeps what is done. Each size is an entry of results/distill.json: STS-B test,
@@ -30,6 +30,7 @@ from recording import (
     arguments_of,
     data_folder,
     median_ratio,
+    nli_files,
 )
 
 from sbertkit import Encoder, TrainConfig, distill, evaluate_retrieval, evaluate_sts
@@ -40,7 +41,6 @@ from sbertkit.data.wordnet import demo_corpus
 from sbertkit.encoder.layers import with_layers
 
 MODEL = "all-MiniLM-L6-v2"
-NLI_FILES = ("snli/train_part", "lingnli/train")
 STS_FILES = ("stsb", "sick")
 SPEED_TEXTS = 6_000
 SOURCES = [*WEIGHTS, *VECTORS, "sbertkit/encoder/layers.py", "eval/distill.py"]
@@ -48,7 +48,7 @@ SOURCES = [*WEIGHTS, *VECTORS, "sbertkit/encoder/layers.py", "eval/distill.py"]
 
 def sentences(root: Path) -> Iterator[str]:
     """All texts, some of them several times."""
-    for pair in read_nli([root / "nli" / f"{name}.jsonl.gz" for name in NLI_FILES]).pairs:
+    for pair in read_nli(nli_files(root)).pairs:
         yield from pair[:2]
     for name in STS_FILES:
         for one in read_sts(root / "sts" / f"{name}.tsv", split="train").pairs:

@@ -22,14 +22,22 @@ import logging
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import transformers
-from recording import RESULTS, WEIGHTS, Entries, Figures, arguments_of, data_folder
+from recording import (
+    WEIGHTS,
+    Entry,
+    Figures,
+    data_folder,
+    measure_tables,
+    nli_files,
+    table_arguments,
+)
 
 from sbertkit import (
     Encoder,
@@ -47,7 +55,6 @@ from sbertkit.metrics import row_cosines
 
 SOURCES = [*WEIGHTS, "eval/fine_tuning.py"]
 SEEDS = (1, 2, 3)
-NLI_FILES = ("snli/train_part", "snli/train_part2", "lingnli/train")
 DRY_STEPS = 2
 STEPS = 300
 """Of 64 examples: about 5 minutes on two cores."""
@@ -74,37 +81,10 @@ Train = Callable[[str, Path, TrainConfig], Any]
 """Trains a base into a folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """An entry.
-
-    Attributes:
-        key: Its name.
-        base: What is trained.
-        stages: The trainings, each from the result of the one before.
-        score: Figures of the encoder in a folder.
-        settings: What else decides it.
-    """
-
-    key: str
-    base: str
-    stages: tuple[tuple[Train, TrainConfig], ...]
-    score: Callable[[str], Figures]
-    settings: Figures
-
-    def measure(self) -> Figures:
-        """Trains and scores."""
-        with tempfile.TemporaryDirectory() as folder:
-            base, seconds, steps = self.base, 0.0, 0
-            for number, (train, config) in enumerate(self.stages):
-                output = Path(folder) / str(number)
-                result = train(base, output, config)
-                base, seconds, steps = (
-                    str(output),
-                    seconds + result.record["seconds"],
-                    steps + result.steps,
-                )
-            return {"steps": steps, "seconds": round(seconds, 1), **self.score(base)}
+Stages = list[tuple[Train, TrainConfig]]
+"""Trainings, each from the result of the one before."""
+Score = Callable[[str], Figures]
+"""Figures of the encoder in a folder."""
 
 
 class Data:
@@ -116,7 +96,7 @@ class Data:
     @cache  # noqa: B019  # one object in a program
     def nli(self, rows: int | None = None) -> NliSet:
         """All rows, or some that are drawn."""
-        read = read_nli([self.root / "nli" / f"{name}.jsonl.gz" for name in NLI_FILES])
+        read = read_nli(nli_files(self.root))
         if rows is None:
             return read
         return NliSet(tuple(random.Random(0).sample(list(read.pairs), rows)), ())
@@ -223,7 +203,7 @@ def hundredfold(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 2)
 
 
-def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
     """NLI, scored pairs and both, from two bases."""
     ways: dict[str, tuple[Train, ...]] = {
         "untrained": (),
@@ -242,7 +222,7 @@ def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
                 )
 
 
-def objectives(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+def objectives(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
     """Each objective for as many steps."""
     trains: dict[str, Train] = {
         **{name: partial(data.on_nli, objective=name) for name in ("softmax", "contrastive")},
@@ -253,7 +233,7 @@ def objectives(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
         yield run(f"objectives: {name}", base, [(train, config)], data.english)
 
 
-def chinese(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+def chinese(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
     """The objectives of scored pairs, in Chinese."""
     del base
     for name in STS_OBJECTIVES:
@@ -261,7 +241,7 @@ def chinese(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
         yield run(f"chinese: {name}", BUNDLED_NAME, [(train, config)], data.chinese)
 
 
-def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
     """How much of the encoder moves, on data of three sizes."""
     for rows, epochs in EPOCHS.items():
         for name, changes in STRATEGIES.items():
@@ -281,7 +261,7 @@ def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
             )
 
 
-def matryoshka(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
+def matryoshka(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
     """Truncated vectors, trained for it or not."""
     for name, sizes in (("without", None), ("with", SIZES)):
         changed = replace(config, matryoshka=sizes)
@@ -291,37 +271,39 @@ def matryoshka(data: Data, base: str, config: TrainConfig) -> Iterator[Run]:
 TABLES = {one.__name__: one for one in (stages, objectives, chinese, strategies, matryoshka)}
 
 
-def run(
-    key: str, base: str, parts: list[tuple[Train, TrainConfig]], score: Callable[[str], Figures]
-) -> Run:
+def run(key: str, base: str, parts: Stages, score: Score) -> Entry:
     """An entry, with the settings of its trainings."""
     settings = {"base": Path(base).name, "trainings": [config.identity() for _, config in parts]}
     seed = f": {parts[0][1].seed}" if parts else ""
-    return Run(key + seed, base, tuple(parts), score, settings)
+    return Entry(key + seed, settings, partial(measure, base, parts, score))
+
+
+def measure(base: str, parts: Stages, score: Score) -> Figures:
+    """Trains and scores."""
+    seconds, steps = 0.0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (train, config) in enumerate(parts):
+            output = Path(folder) / str(number)
+            result = train(base, output, config)
+            base = str(output)
+            seconds += result.record["seconds"]
+            steps += result.steps
+        return {"steps": steps, "seconds": round(seconds, 1), **score(base)}
 
 
 def main() -> None:
     """Measures the missing entries."""
-    parser = arguments_of(__doc__)
-    parser.add_argument("--base", required=True, help="a plain model folder")
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--only", nargs="+", help="what the names of entries begin with")
-    parser.add_argument("--dry", action="store_true", help="two steps each, nothing recorded")
-    arguments = parser.parse_args()
+    given = table_arguments(__doc__, list(TABLES), SEEDS).parse_args()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
     data = Data()
-    with tempfile.TemporaryDirectory() as folder:
-        entries = Entries("fine_tuning", SOURCES, Path(folder) if arguments.dry else RESULTS)
-        for seed in arguments.seeds:
-            config = TrainConfig(
-                max_steps=DRY_STEPS if arguments.dry else STEPS, seed=seed, device="cpu"
-            )
-            for name in arguments.tables:
-                for one in TABLES[name](data, arguments.base, config):
-                    if not arguments.only or one.key.startswith(tuple(arguments.only)):
-                        entries.measure(one.key, one.settings, one.measure)
+
+    def entries_of(table: str, seed: int) -> Iterator[Entry]:
+        steps = DRY_STEPS if given.dry else STEPS
+        config = TrainConfig(max_steps=steps, seed=seed, device="cpu")
+        return TABLES[table](data, given.base, config)
+
+    measure_tables("fine_tuning", SOURCES, given, entries_of)
 
 
 if __name__ == "__main__":

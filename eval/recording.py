@@ -7,7 +7,9 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -105,6 +107,57 @@ class Entries:
         return entries
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What `Entries.measure` takes.
+
+    Attributes:
+        key: Its name.
+        settings: What decides it.
+        measure: Measures it.
+    """
+
+    key: str
+    settings: Figures
+    measure: Callable[[], Figures]
+
+
+def table_arguments(
+    doc: str | None, tables: Sequence[str], seeds: Sequence[int]
+) -> argparse.ArgumentParser:
+    """A parser of the arguments that `measure_tables` needs, and of the base."""
+    parser = arguments_of(doc)
+    parser.add_argument("--base", required=True, help="a plain model folder")
+    parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(seeds))
+    parser.add_argument("--only", nargs="+", help="what the names of entries begin with")
+    parser.add_argument("--dry", action="store_true", help="two steps each, nothing recorded")
+    return parser
+
+
+def measure_tables(
+    name: str,
+    sources: Sequence[str],
+    given: argparse.Namespace,
+    entries_of: Callable[[str, int], Iterable[Entry]],
+) -> None:
+    """Measures the missing entries of the chosen tables, seed by seed.
+
+    Args:
+        name: Name of the measurement.
+        sources: See `record`.
+        given: What `table_arguments` parsed.
+        entries_of: The entries of a table with a seed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        entries = Entries(name, sources, Path(folder) if given.dry else RESULTS)
+        for seed in given.seeds:
+            for table in given.tables:
+                for one in entries_of(table, seed):
+                    if not given.only or one.key.startswith(tuple(given.only)):
+                        entries.measure(one.key, one.settings, one.measure)
+
+
 def records(result: dict[str, Any]) -> list[dict[str, Any]]:
     """The entries of a result, or the result itself if it has none."""
     return list(result["entries"].values()) if "entries" in result else [result]
@@ -186,6 +239,12 @@ def data_folder(file: str) -> Path:
     if folder is None:
         sys.exit(f"set SBERTKIT_DATA to the folder that holds {file} and the other sets")
     return Path(folder)
+
+
+def nli_files(folder: Path) -> list[Path]:
+    """The NLI that encoders are trained on."""
+    names = ("snli/train_part", "snli/train_part2", "lingnli/train")
+    return [folder / "nli" / f"{name}.jsonl.gz" for name in names]
 
 
 def alternate(runs: int, *timed: Callable[[], float]) -> list[list[float]]:

@@ -3,7 +3,7 @@
     SBERTKIT_DATA=FOLDER python eval/train_speed.py [--rows 1600] [--runs 3] [--batches 16 64]
         [--objectives softmax cosent contrastive triplet] [--dry]
 
-FOLDER holds nli/snli/train_part.jsonl.gz and sts/stsb.tsv. Both train all-MiniLM-L6-v2 (mean
+FOLDER holds the files of `nli_files` and sts/stsb.tsv. Both train all-MiniLM-L6-v2 (mean
 pooling) for one epoch over the same rows in turns, in one process. sbertkit runs with its defaults
 for order, length groups, precision and optimizer, but without the guard, since the peer has none.
 The bare loop has sbertkit's own batches, model and optimizer, and nothing of the Trainer. Nothing
@@ -24,7 +24,15 @@ import torch
 import transformers
 from datasets import Dataset
 from peer_training import triplets
-from recording import WEIGHTS, Figures, arguments_of, data_folder, median_ratio, record
+from recording import (
+    WEIGHTS,
+    Figures,
+    arguments_of,
+    data_folder,
+    median_ratio,
+    nli_files,
+    record,
+)
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -37,12 +45,11 @@ from sbertkit import RankingPair, RankingSet, TrainConfig
 from sbertkit.data.nli import NLI_LABELS, NliSet, read_nli
 from sbertkit.data.sts import StsSet, read_sts
 from sbertkit.encoder.resolve import BUNDLED_NAME, resolve_model
-from sbertkit.training.batches import Collator
 from sbertkit.training.mining import Mining
 from sbertkit.training.nli import nli_recipe
 from sbertkit.training.pairs import pairs_recipe
 from sbertkit.training.recipe import Recipe
-from sbertkit.training.run.pretraining import model_of
+from sbertkit.training.run.pretraining import collator_of, model_of
 from sbertkit.training.run.setup import Setup, set_up
 from sbertkit.training.start import train
 from sbertkit.training.sts import sts_recipe
@@ -84,8 +91,8 @@ class Case:
 
 
 def softmax(folder: Path, rows: int) -> Case:
-    """Labeled pairs of SNLI."""
-    read = read_nli(folder / "nli/snli/train_part.jsonl.gz")
+    """Labeled pairs of NLI."""
+    read = read_nli(nli_files(folder))
     data = NliSet(read.pairs[:rows], read.sources)
     columns: dict[str, list[Any]] = {
         "premise": [pair.premise for pair in data.pairs],
@@ -126,7 +133,7 @@ def cosent(folder: Path, rows: int) -> Case:
 
 
 def contrastive(folder: Path, rows: int) -> Case:
-    """Triplets of SNLI with in-batch negatives in both directions."""
+    """Triplets of NLI with in-batch negatives in both directions."""
     return _triplets(
         folder,
         rows,
@@ -141,7 +148,7 @@ def contrastive(folder: Path, rows: int) -> Case:
 
 
 def triplet(folder: Path, rows: int) -> Case:
-    """Triplets of SNLI."""
+    """Triplets of NLI."""
     return _triplets(
         folder,
         rows,
@@ -154,7 +161,7 @@ def triplet(folder: Path, rows: int) -> Case:
 
 def _triplets(folder: Path, rows: int, objective: str, loss: SentenceLoss) -> Case:
     """One triplet of each premise, so that both trainers have the same rows."""
-    found = triplets(read_nli(folder / "nli/snli/train_part.jsonl.gz"))
+    found = triplets(read_nli(nli_files(folder)))
     first: dict[str, tuple[str, str]] = {}
     for anchor, *others in zip(*found.values(), strict=True):
         if len({anchor, *others}) == 3:
@@ -270,8 +277,7 @@ def run_loop(case: Case, config: TrainConfig) -> tuple[float, dict[str, float]]:
 
 
 def _batches(setup: Setup, seconds: "Counter[str]") -> Any:
-    task = setup.task
-    collate = Collator(setup.examples, setup.table, task.encoder.spec.collator, task.objective)
+    collate = collator_of(setup)
     for rows in setup.order:
         with _Timed(seconds, "batches"):
             batch = collate(rows)

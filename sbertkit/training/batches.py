@@ -22,6 +22,8 @@ make batches of few anchors."""
 _GROUP_COST = 400
 """What one more forward pass costs, in tokens: below that, padding is cheaper."""
 _MAX_GROUPS = 4
+_ROW_STEP = 8
+"""What the number of texts of a group is a multiple of, where shapes are few."""
 
 
 class BatchOrder:
@@ -135,7 +137,7 @@ def _steps(lengths: Int64) -> Int64:
 
 
 class Collator:
-    """Makes a batch of rows: each distinct text once, in groups of similar length.
+    """Makes a batch of rows: each distinct text once, the longest first, in groups of like length.
 
     Of several processes each gets the texts of its share alone, about as long as those of the
     others, and all else of the whole batch.
@@ -146,6 +148,7 @@ class Collator:
         padder: Builds padded arrays as the encoder wants them.
         objective: Adds what it needs beside the texts.
         mini_batch: Maximum of texts per group; None for no maximum.
+        few_shapes: Whether lengths are rounded up, and numbers of texts by repeating the last one.
         rank: The number of this process, from 0.
         processes: How many there are.
     """
@@ -158,14 +161,17 @@ class Collator:
         objective: Objective,
         *,
         mini_batch: int | None = None,
+        few_shapes: bool = False,
         rank: int = 0,
         processes: int = 1,
     ) -> None:
         self._examples = examples
         self._tokens = table.tokens
+        self._longest = max((len(tokens.ids) for tokens in self._tokens), default=0)
         self._padder = padder
         self._objective = objective
         self._mini_batch = mini_batch
+        self._few_shapes = few_shapes
         self._rank = rank
         self._processes = processes
 
@@ -178,13 +184,13 @@ class Collator:
         """The batch of those rows.
 
         ``groups`` are padded parts of the texts of this process, ``sizes`` says how many vectors
-        each process has; ``columns`` (B, columns) says which vector of all, process by process and
-        in the order of the groups, each row's texts have.
+        of each process count, the first ones; ``columns`` (B, columns) says which vector of all,
+        process by process and in the order of the groups, each row's texts have.
         """
         texts = self._examples.texts[rows]
         distinct = np.unique(texts[texts != NO_TEXT])
         lengths = np.array([len(self._tokens[text].ids) for text in distinct])
-        distinct = distinct[np.argsort(lengths, kind="stable")]
+        distinct = distinct[np.argsort(-lengths, kind="stable")]
         shares = [distinct[rank :: self._processes] for rank in range(self._processes)]
         every = np.concatenate(shares)
         by_number = np.argsort(every)
@@ -202,35 +208,53 @@ class Collator:
 
     def _groups(self, texts: Int64) -> list[dict[str, Tensor]]:
         """Padded groups of texts, which are sorted by length."""
+        step = _ROW_STEP if self._few_shapes and self._mini_batch is None else 1
+        texts = np.concatenate([texts, np.repeat(texts[-1:], -len(texts) % step)])
+        widths = np.array([len(self._tokens[text].ids) for text in texts])
+        if self._few_shapes:
+            widths = np.minimum(_steps(widths), self._longest)
         groups = []
         start = 0
-        for end in self._group_ends(np.array([len(self._tokens[text].ids) for text in texts])):
-            batch = self._padder.collate(self._tokens, texts[start:end])
-            group = {"input_ids": batch.input_ids, "mask": batch.attention_mask}
-            if batch.token_type_ids is not None:
-                group["types"] = batch.token_type_ids
-            groups.append({name: torch.from_numpy(array) for name, array in group.items()})
+        for end in self._group_ends(widths, step):
+            groups.append(self._group(texts[start:end], int(widths[start])))
             start = end
         return groups
 
-    def _group_ends(self, lengths: Int64) -> list[int]:
+    def _group(self, texts: Int64, width: int) -> dict[str, Tensor]:
+        """Some texts, padded to that width."""
+        batch = self._padder.collate(self._tokens, texts)
+        group = {"input_ids": batch.input_ids, "mask": batch.attention_mask}
+        if batch.token_type_ids is not None:
+            group["types"] = batch.token_type_ids
+        added = width - batch.input_ids.shape[1]
+        if added:
+            sides = (added, 0) if self._padder.side == "left" else (0, added)
+            values = {"input_ids": self._padder.pad_id}
+            group = {
+                name: np.pad(array, ((0, 0), sides), constant_values=values.get(name, 0))
+                for name, array in group.items()
+            }
+        return {name: torch.from_numpy(array) for name, array in group.items()}
+
+    def _group_ends(self, widths: Int64, step: int) -> list[int]:
         """Where each group of a sorted batch ends."""
         if self._mini_batch is None:
-            return length_groups(lengths)
-        return [*range(self._mini_batch, len(lengths), self._mini_batch), len(lengths)]
+            return length_groups(widths, step)
+        return [*range(self._mini_batch, len(widths), self._mini_batch), len(widths)]
 
 
-def length_groups(lengths: Int64) -> list[int]:
+def length_groups(lengths: Int64, step: int = 1) -> list[int]:
     """Where each group of a sorted batch ends, so that padding and forward passes cost little.
 
     A group is split in two where that saves the most tokens, while it saves more than a pass costs.
 
     Args:
-        lengths: Token counts, ascending, (n,).
+        lengths: Token counts, descending, (n,).
+        step: What each end but the last is a multiple of.
     """
     ends = [len(lengths)]
     while len(ends) < _MAX_GROUPS:
-        saved, split = max(_best_split(lengths, start, end) for start, end in _spans(ends))
+        saved, split = max(_best_split(lengths, span, step) for span in _spans(ends))
         if saved <= _GROUP_COST:
             break
         ends = sorted([*ends, split])
@@ -241,12 +265,13 @@ def _spans(ends: list[int]) -> Iterator[tuple[int, int]]:
     yield from zip([0, *ends[:-1]], ends, strict=True)
 
 
-def _best_split(lengths: Int64, start: int, end: int) -> tuple[int, int]:
+def _best_split(lengths: Int64, span: tuple[int, int], step: int) -> tuple[int, int]:
     """The tokens saved by the best split of a span, and where it is."""
-    part = lengths[start:end]
-    if len(part) < 2:
+    start, end = span
+    splits = np.arange(start + step, end, step)
+    if not len(splits):
         return 0, start
-    # The first `count` texts are then padded to their own longest, not to that of all.
-    saved = np.arange(1, len(part)) * (part[-1] - part[:-1])
+    # The texts after a split are then padded to their own longest, not to that of all.
+    saved = (end - splits) * (lengths[start] - lengths[splits])
     best = int(saved.argmax())
-    return int(saved[best]), start + best + 1
+    return int(saved[best]), int(splits[best])

@@ -57,6 +57,37 @@ def test_the_gradient_of_an_embedding_stays_in_memory() -> None:
     assert len(places) == 1
 
 
+@pytest.mark.parametrize("max_norm", [1e-3, 1e3])
+def test_clipping_is_that_of_torch(max_norm: float) -> None:
+    functions, embedding, layer = (
+        CpuFunctions(embeddings=True),
+        nn.Embedding(50, 6),
+        nn.Linear(6, 6),
+    )
+    parameters = [*embedding.parameters(), *layer.parameters(), nn.Parameter(torch.ones(3))]
+    for step in range(3):
+        for passed in range(2):
+            with functions:
+                layer(embedding(torch.tensor(TOKENS) + step + passed)).pow(2).sum().backward()
+        copies = [nn.Parameter(one.detach().clone()) for one in parameters]
+        for copy, one in zip(copies, parameters, strict=True):
+            copy.grad = None if one.grad is None else one.grad.clone()
+        norm = functions.clip(parameters, max_norm)
+        assert torch.allclose(norm, nn.utils.clip_grad_norm_(copies, max_norm))
+        for copy, one in zip(copies, parameters, strict=True):
+            assert (one.grad is None) == (copy.grad is None)
+            if one.grad is not None and copy.grad is not None:
+                assert torch.allclose(one.grad, copy.grad, rtol=1e-5)
+                one.grad = None
+
+
+def test_a_gradient_that_is_not_finite_is_found_by_clipping() -> None:
+    functions, embedding = CpuFunctions(embeddings=True), nn.Embedding(50, 6)
+    with functions:
+        (embedding(torch.tensor(TOKENS)) * float("nan")).sum().backward()
+    assert not functions.clip(embedding.parameters(), 1.0).isfinite()
+
+
 @pytest.mark.parametrize("case", ["frozen", "left to autograd", "renormalized"])
 def test_other_embeddings_are_those_of_torch(case: str) -> None:
     embedding = nn.Embedding(50, 6, max_norm=1.0 if case == "renormalized" else None)

@@ -143,8 +143,9 @@ def test_each_batch_has_the_loss_of_its_own_objective(root: Path) -> None:
 
 
 def test_a_run_has_heads_curves_and_a_card_by_set(root: Path, tmp_path: Path) -> None:
+    quiet = config(epochs=2, learning_rate=1e-4)
     result = train_multi(
-        root / "base", sets(root), tmp_path / "out", dev=root / "sts.tsv", config=config(epochs=2)
+        root / "base", sets(root), tmp_path / "out", dev=root / "sts.tsv", config=quiet
     )
     assert [one["name"] for one in result.record["sets"]] == ["nli", "sts", "places"]
     assert [one["rows"] for one in result.record["sets"]] == [24, 12, 16]

@@ -109,7 +109,8 @@ def test_other_devices_are_refused() -> None:
 
 def test_alone_nothing_is_gathered_or_averaged() -> None:
     vectors = torch.randn(3, 4, requires_grad=True)
-    assert gathered(vectors, [3]) is vectors
+    assert torch.equal(gathered(vectors, [3]), vectors)
+    assert torch.equal(gathered(vectors, [2]), vectors[:2])  # what does not count is left out
     weight: Any = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     average_gradients([weight])

@@ -11,6 +11,7 @@ from transformers import Trainer, TrainingArguments
 from sbertkit.training.run.trainer import SiameseTrainer
 
 OVERRIDDEN = {
+    "_clip_grad_norm": ["self", "model"],
     "_get_grad_norm": ["self", "model", "grad_norm"],
     "_load_from_checkpoint": ["self", "resume_from_checkpoint", "model"],
     "_load_optimizer_and_scheduler": ["self", "checkpoint"],

@@ -94,13 +94,13 @@ def gathered(own: Tensor, sizes: Sequence[int]) -> Tensor:
     vectors. It is multiplied by the number of processes, since `average_gradients` divides by it.
 
     Args:
-        own: Those of this process; more than its size where it would have none.
+        own: Those of this process, of which the first count.
         sizes: How many of each process count.
     """
     rank, processes = launch()
-    if processes == 1:
-        return own
     counted = own[: sizes[rank]]
+    if processes == 1:
+        return counted
     padded = functional.pad(counted, (0, 0, 0, max(sizes) - sizes[rank])).contiguous()
     parts = [torch.empty_like(padded) for _ in sizes]
     dist.all_gather(parts, padded.detach())

@@ -4,16 +4,18 @@
   it. Here four numbers are made of each 64 random bits.
 - Attention with dropout, which has no fused kernel there, uses the same masks.
 - The gradient of token embeddings: autograd makes one as large as the vocabulary in each forward
-  pass, of which nearly all is zero. Here the rows of the tokens are added to one that stays.
+  pass, of which nearly all is zero. Here the rows of the tokens are added to one that stays, and
+  clipping reads these rows alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.overrides import TorchFunctionMode
 
 _BITS = 16
@@ -21,6 +23,8 @@ _VALUES = 2**_BITS
 _PER_WORD = 64 // _BITS
 _LOWEST = -(2**63)
 """Of 64 random bits as a number."""
+_CLIP_EPSILON = 1e-6
+"""That of `torch.nn.utils.clip_grads_with_norm_`."""
 
 
 def training_functions(device: torch.device, *, embeddings: bool) -> AbstractContextManager[Any]:
@@ -53,6 +57,22 @@ class CpuFunctions(TorchFunctionMode):
     ) -> Any:
         """Calls a function of torch, or what replaces it."""
         return self._replaced.get(func, func)(*args, **(kwargs or {}))
+
+    def clip(self, parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
+        """Scales gradients to a norm of at most `max_norm`, and gives the norm they had.
+
+        As `torch.nn.utils.clip_grad_norm_` does, but for the time that zeros take.
+        """
+        dense = [one for one in parameters if one.grad is not None]
+        rows = [self._gradients[one] for one in dense if one in self._gradients]
+        dense = [one for one in dense if one not in self._gradients]
+        gradients = [one.grad for one in dense if one.grad is not None]
+        norm = get_total_norm([*gradients, *(one.nonzero() for one in rows)])
+        if norm > max_norm:
+            clip_grads_with_norm_(dense, max_norm, norm)
+            for one in rows:
+                one.scale(max_norm / (norm + _CLIP_EPSILON))
+        return norm
 
     def _embedding(
         self,
@@ -96,14 +116,33 @@ class _RowGradient:
 
     def add(self, tokens: Tensor, gradient: Tensor) -> None:
         """Adds the gradient (..., dim) of the vectors of tokens (...)."""
-        if self._weight.grad is None:
-            self._weight.grad = self._cleared()
+        whole = self._grad
         rows, places = torch.unique(tokens, return_inverse=True)
         added = torch.ops.aten.embedding_dense_backward(gradient, places, len(rows), -1, False)
         if self._padding is not None:
             added[rows == self._padding] = 0
-        self._weight.grad.index_add_(0, rows, added)
+        whole.index_add_(0, rows, added)
         self._rows.append(rows)
+
+    def nonzero(self) -> Tensor:
+        """A copy of its rows that have a gradient."""
+        return self._grad[self._distinct()]
+
+    def scale(self, factor: Tensor) -> None:
+        """Multiplies it."""
+        rows = self._distinct()
+        self._grad.index_copy_(0, rows, self._grad[rows] * factor)
+
+    @property
+    def _grad(self) -> Tensor:
+        if self._weight.grad is None:
+            self._weight.grad = self._cleared()
+        return self._weight.grad
+
+    def _distinct(self) -> Tensor:
+        """The numbers of the rows that have a gradient."""
+        rows: Tensor = torch.unique(torch.cat(self._rows))
+        return rows
 
     def _cleared(self) -> Tensor:
         """Zeros for a new step."""

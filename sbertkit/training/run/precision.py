@@ -1,4 +1,4 @@
-"""Which number format a device trains in well."""
+"""Which number format a device trains in well, and what that asks of batches."""
 
 import torch
 
@@ -18,6 +18,11 @@ def choose_precision(name: str, device: torch.device) -> str:
             f"precision fp16 needs a CUDA device, found {device.type}; choose bf16 or fp32"
         )
     return name
+
+
+def compiles_shapes(precision: str, device: torch.device) -> bool:
+    """Whether each new shape of a batch costs time: oneDNN compiles its bf16 products for it."""
+    return precision == "bf16" and device.type == "cpu"
 
 
 def _computes_in_bf16(device: torch.device) -> bool:

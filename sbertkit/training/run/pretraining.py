@@ -13,6 +13,7 @@ from sbertkit.training.pretraining.tasks import PretrainingTask
 from sbertkit.training.pretraining.training import HeldOut, Pretrainer, TaskCollator
 from sbertkit.training.recipe import Task
 from sbertkit.training.run.distributed import launch
+from sbertkit.training.run.precision import compiles_shapes
 from sbertkit.training.run.siamese import Siamese
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def collator_of(setup: "Setup") -> Collator | TaskCollator:
         task.encoder.spec.collator,
         objective,
         mini_batch=task.config.mini_batch,
+        few_shapes=compiles_shapes(setup.precision, setup.device),
         rank=rank,
         processes=processes,
     )

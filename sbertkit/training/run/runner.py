@@ -276,6 +276,7 @@ def _train(
             store=folder.store,
             monitor=monitor,
             moving=setup.moving,
+            functions=setup.functions,
             write_model=lambda place: write_model(setup, place),
             read_model=lambda place: read_model(setup, place),
         )

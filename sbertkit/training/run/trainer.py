@@ -6,6 +6,7 @@ It overrides private methods of the Trainer: setup.py has an upper bound of the 
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -37,6 +38,7 @@ from sbertkit.training.run.checkpoint_state import (
 )
 from sbertkit.training.run.checkpoints import CheckpointStore
 from sbertkit.training.run.collective import average_gradients
+from sbertkit.training.run.cpu_functions import CpuFunctions
 from sbertkit.training.run.monitor import Monitor
 from sbertkit.training.run.moving import Moving
 from sbertkit.training.run.siamese import Siamese
@@ -77,6 +79,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         store: Where checkpoints go.
         monitor: Watches the run.
         moving: What of the model moves.
+        functions: What each forward pass is in.
         write_model: Writes encoder and head as they are now into a folder.
         read_model: Takes the weights of encoder and head from such a folder.
     """
@@ -91,6 +94,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         store: CheckpointStore,
         monitor: Monitor,
         moving: Moving,
+        functions: AbstractContextManager[Any],
         write_model: Callable[[Path], None],
         read_model: Callable[[Path], None],
     ) -> None:
@@ -99,6 +103,7 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
         self._store = store
         self._monitor = monitor
         self._moving = moving
+        self._functions = functions
         self._write_model = write_model
         self._read_model = read_model
         self._losses: dict[str, list[float]] = defaultdict(list)
@@ -179,6 +184,11 @@ class SiameseTrainer(Trainer):  # type: ignore[misc]  # no types there
             logs = {**logs, **means}
             self._losses.clear()
         super().log(logs, *arguments)
+
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        if isinstance(self._functions, CpuFunctions):
+            return self._functions.clip(model.parameters(), self.args.max_grad_norm)
+        return super()._clip_grad_norm(model)
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
