@@ -1,7 +1,7 @@
 """What objectives, stages, strategies and Matryoshka sizes gain, on equal budgets.
 
-    SBERTKIT_DATA=FOLDER python eval/fine_tuning.py --base MODEL [--tables stages objectives ...]
-        [--seeds 1 2 3] [--only KEY ...] [--dry]
+    SBERTKIT_DATA=FOLDER python eval/fine_tuning.py --base MODEL --work FOLDER
+        [--tables stages objectives ...] [--seeds 1 2 3] [--only KEY ...] [--dry]
 
 FOLDER holds nli/snli/train_part.jsonl.gz, train_part2.jsonl.gz, nli/lingnli/train.jsonl.gz,
 sts/stsb.tsv, sts/stsb_zh_cnsd.tsv, sts/sick.tsv and retrieval/cranfield. Tables:
@@ -14,15 +14,18 @@ sts/stsb.tsv, sts/stsb_zh_cnsd.tsv, sts/sick.tsv and retrieval/cranfield. Tables
 - matryoshka: vectors truncated to fewer numbers, trained for it or not.
 
 Each run is written to results/fine_tuning.json as an entry; the next call runs those that are
-missing or were measured with other code. No run uses a dev set. With ``--dry`` each run has two
-steps, and nothing is written to results/.
+missing or were measured with other code. --work gets the encoders after each training, so that
+tables share those of the same data and settings. No run uses a dev set. With ``--dry`` each run has
+two steps, and nothing is written to results/.
 """
 
+import hashlib
+import json
 import logging
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from recording import (
     Entry,
     Figures,
     data_folder,
+    hashes_of,
     measure_tables,
     nli_files,
     table_arguments,
@@ -56,8 +60,8 @@ from sbertkit.metrics import row_cosines
 SOURCES = [*WEIGHTS, "eval/fine_tuning.py"]
 SEEDS = (1, 2, 3)
 DRY_STEPS = 2
-STEPS = 300
-"""Of 64 examples: about 5 minutes on two cores."""
+STEPS = 200
+"""Of 64 examples: about 2 minutes on two cores."""
 
 STS_OBJECTIVES = ("cosent", "cosine", "angle")
 SIZES = (384, 192, 96, 48, 24)
@@ -203,18 +207,69 @@ def hundredfold(value: float | None) -> float | None:
     return None if value is None else round(100 * value, 2)
 
 
-def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Makes the entries.
+
+    Attributes:
+        work: Folder of the trained encoders.
+        data: What they are trained on.
+        base: The plain encoder.
+        config: The settings of its trainings.
+    """
+
+    work: Path
+    data: Data
+    base: str
+    config: TrainConfig
+
+    def run(self, key: str, base: str, parts: Stages, score: Score) -> Entry:
+        """An entry, with the settings of its trainings."""
+        trainings = [config.identity() for _, config in parts]
+        settings = {"base": Path(base).name, "trainings": trainings}
+        seed = f": {self.config.seed}" if parts else ""
+        return Entry(key + seed, settings, partial(self._measure, base, parts, score))
+
+    def _measure(self, base: str, parts: Stages, score: Score) -> Figures:
+        """Trains and scores."""
+        seconds, steps = 0.0, 0
+        name = f"{Path(base).name} {hashes_of(SOURCES)}"
+        for train, config in parts:
+            name += f" {_described(train)} {config.identity()}"
+            folder = self.work / hashlib.sha256(name.encode()).hexdigest()[:16]
+            if not folder.exists():
+                with tempfile.TemporaryDirectory(dir=self.work) as unfinished:
+                    train(base, Path(unfinished) / "model", config)
+                    (Path(unfinished) / "model").rename(folder)
+            base = str(folder)
+            manifest = json.loads((folder / "sbertkit.json").read_text(encoding="utf-8"))
+            record = manifest["lineage"]
+            seconds += record["seconds"]
+            steps += record["steps"]
+        return {"steps": steps, "seconds": round(seconds, 1), **score(base)}
+
+
+def _described(train: Train) -> str:
+    """A method of `Data`, with its arguments."""
+    if isinstance(train, partial):
+        return f"{_described(train.func)} {sorted(train.keywords.items())}"
+    name: str = train.__name__  # type: ignore[attr-defined]
+    return name
+
+
+def stages(bench: Bench) -> Iterator[Entry]:
     """NLI, scored pairs and both, from two bases."""
+    data, config = bench.data, bench.config
     ways: dict[str, tuple[Train, ...]] = {
         "untrained": (),
         "NLI": (data.on_nli,),
         "STS": (data.sts,),
         "NLI, STS": (data.on_nli, data.sts),
     }
-    for start in (base, BUNDLED_NAME):
+    for start in (bench.base, BUNDLED_NAME):
         for name, parts in ways.items():
             if name != "untrained" or config.seed == SEEDS[0]:
-                yield run(
+                yield bench.run(
                     f"stages: {Path(start).name}: {name}",
                     start,
                     [(part, config) for part in parts],
@@ -222,27 +277,31 @@ def stages(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
                 )
 
 
-def objectives(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
+def objectives(bench: Bench) -> Iterator[Entry]:
     """Each objective for as many steps."""
+    data = bench.data
     trains: dict[str, Train] = {
-        **{name: partial(data.on_nli, objective=name) for name in ("softmax", "contrastive")},
-        **{name: partial(data.sts, objective=name) for name in STS_OBJECTIVES},
+        "softmax": partial(data.on_nli, objective="softmax"),
+        "contrastive": data.on_nli,
+        "cosent": data.sts,
+        **{name: partial(data.sts, objective=name) for name in STS_OBJECTIVES[1:]},
         **{name: partial(data.on_pairs, objective=name) for name in ("triplet", "margin-mse")},
     }
     for name, train in trains.items():
-        yield run(f"objectives: {name}", base, [(train, config)], data.english)
+        yield bench.run(f"objectives: {name}", bench.base, [(train, bench.config)], data.english)
 
 
-def chinese(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
+def chinese(bench: Bench) -> Iterator[Entry]:
     """The objectives of scored pairs, in Chinese."""
-    del base
     for name in STS_OBJECTIVES:
-        train = partial(data.sts, objective=name, file="stsb_zh_cnsd")
-        yield run(f"chinese: {name}", BUNDLED_NAME, [(train, config)], data.chinese)
+        train = partial(bench.data.sts, objective=name, file="stsb_zh_cnsd")
+        parts: Stages = [(train, bench.config)]
+        yield bench.run(f"chinese: {name}", BUNDLED_NAME, parts, bench.data.chinese)
 
 
-def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
+def strategies(bench: Bench) -> Iterator[Entry]:
     """How much of the encoder moves, on data of three sizes."""
+    data, config = bench.data, bench.config
     for rows, epochs in EPOCHS.items():
         for name, changes in STRATEGIES.items():
             chosen = {
@@ -253,47 +312,31 @@ def strategies(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
                 changed = replace(config, **{**chosen, "unfreeze": None})
             else:
                 changed = replace(config, max_steps=None, epochs=epochs, **chosen)
-            yield run(
+            yield bench.run(
                 f"strategies: {rows} rows: {name}",
-                base,
+                bench.base,
                 [(partial(data.on_nli, rows=rows), changed)],
                 data.english,
             )
 
 
-def matryoshka(data: Data, base: str, config: TrainConfig) -> Iterator[Entry]:
+def matryoshka(bench: Bench) -> Iterator[Entry]:
     """Truncated vectors, trained for it or not."""
     for name, sizes in (("without", None), ("with", SIZES)):
-        changed = replace(config, matryoshka=sizes)
-        yield run(f"matryoshka: {name}", base, [(data.on_nli, changed)], data.truncated)
+        changed = replace(bench.config, matryoshka=sizes)
+        parts: Stages = [(bench.data.on_nli, changed)]
+        yield bench.run(f"matryoshka: {name}", bench.base, parts, bench.data.truncated)
 
 
 TABLES = {one.__name__: one for one in (stages, objectives, chinese, strategies, matryoshka)}
 
 
-def run(key: str, base: str, parts: Stages, score: Score) -> Entry:
-    """An entry, with the settings of its trainings."""
-    settings = {"base": Path(base).name, "trainings": [config.identity() for _, config in parts]}
-    seed = f": {parts[0][1].seed}" if parts else ""
-    return Entry(key + seed, settings, partial(measure, base, parts, score))
-
-
-def measure(base: str, parts: Stages, score: Score) -> Figures:
-    """Trains and scores."""
-    seconds, steps = 0.0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (train, config) in enumerate(parts):
-            output = Path(folder) / str(number)
-            result = train(base, output, config)
-            base = str(output)
-            seconds += result.record["seconds"]
-            steps += result.steps
-        return {"steps": steps, "seconds": round(seconds, 1), **score(base)}
-
-
 def main() -> None:
     """Measures the missing entries."""
-    given = table_arguments(__doc__, list(TABLES), SEEDS).parse_args()
+    parser = table_arguments(__doc__, list(TABLES), SEEDS)
+    parser.add_argument("--work", type=Path, required=True)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
     data = Data()
@@ -301,7 +344,7 @@ def main() -> None:
     def entries_of(table: str, seed: int) -> Iterator[Entry]:
         steps = DRY_STEPS if given.dry else STEPS
         config = TrainConfig(max_steps=steps, seed=seed, device="cpu")
-        return TABLES[table](data, given.base, config)
+        return TABLES[table](Bench(given.work, data, given.base, config))
 
     measure_tables("fine_tuning", SOURCES, given, entries_of)
 

@@ -61,7 +61,7 @@ def record(name: str, sources: Sequence[str], figures: Figures) -> None:
         sources: Files and folders of the repository whose change makes the result stale.
         figures: What was measured.
     """
-    content = {**_circumstances(), "source_hashes": _hashes(sources), "figures": figures}
+    content = {**_circumstances(), "source_hashes": hashes_of(sources), "figures": figures}
     _write(RESULTS / f"{name}.json", content)
 
 
@@ -80,7 +80,7 @@ class Entries:
     def __init__(self, name: str, sources: Sequence[str], folder: Path = RESULTS) -> None:
         self._path = folder / f"{name}.json"
         # Hashed now, since the process continues with the source that it has loaded.
-        self._hashes = _hashes(sources)
+        self._hashes = hashes_of(sources)
 
     def known(self, key: str, settings: dict[str, Any]) -> Figures | None:
         """The figures of an entry that was measured with these settings and this source, if any."""
@@ -172,7 +172,8 @@ def is_stale(result: dict[str, Any]) -> bool:
     )
 
 
-def _hashes(sources: Sequence[str]) -> dict[str, str]:
+def hashes_of(sources: Sequence[str]) -> dict[str, str]:
+    """A hash of each source, by its path."""
     for part in sources:
         if not (ROOT / part).exists():
             sys.exit(f"{part}: no such source; correct the list of the measurement")
