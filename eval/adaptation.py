@@ -1,7 +1,7 @@
 """What pretraining on one's own text brings: the road to search, the tasks, and the notes' claims.
 
     SBERTKIT_DATA=FOLDER python eval/adaptation.py --base MODEL --wordnet FOLDER --gcide FILE
-        [--tables tasks road claims scratch] [--seeds 1 2] [--only KEY ...] [--work FOLDER] [--dry]
+        [--tables tasks road claims scratch] [--seeds 1 2] [--only KEY ...] [--dry]
 
 --wordnet is the folder of WordNet's data files and --gcide the file gcide.dict.dz (Debian's
 wordnet-base and dict-gcide). SBERTKIT_DATA holds nli/, sts/stsb.tsv, retrieval/scifact and

@@ -233,7 +233,16 @@ class IvfPq(IndexKind):
         first: int,
         sizes: npt.NDArray[np.int64],
     ) -> Any:
-        """The faiss index over the clusters from one on, of these sizes, whose rows follow."""
+        """The faiss index over some clusters that follow each other.
+
+        Args:
+            coarse: The centroids of all clusters.
+            codebook: The centroids of the parts of a vector.
+            codes: Of each segment, those of its rows.
+            rows: The rows of these clusters, one cluster after another.
+            first: The first of them.
+            sizes: How many rows each has.
+        """
         faiss = load_faiss()
         index = faiss.IndexIVFPQ(
             coarse, coarse.d, self.clusters, len(codebook), _BITS, faiss.METRIC_INNER_PRODUCT
