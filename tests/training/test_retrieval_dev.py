@@ -100,7 +100,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_keeps_the_best_ndcg(base: Path, tmp_path: Path) -> None:
     folder = collection(tmp_path / "set")
-    settings = TrainConfig(**QUICK, epochs=8, learning_rate=1e-3, checkpoint_steps=2)
+    # A random model may look like one that collapsed, which is not what this is about.
+    settings = TrainConfig(**QUICK, epochs=8, learning_rate=1e-3, checkpoint_steps=2, guard=False)
     result = train_pairs(base, folder, tmp_path / "out", dev=folder, config=settings)
     assert result.before.spearman is None
     assert result.before.ndcg is not None
