@@ -66,8 +66,6 @@ STEPS = 200
 """Of 64 examples: about 2 minutes on two cores."""
 
 STS_OBJECTIVES = ("cosent", "cosine", "angle")
-UNGUARDED = ("angle",)
-"""It brings random pairs so close to each other that the guard stops it."""
 SIZES = (384, 192, 96, 48, 24)
 EPOCHS = {1_000: 12, 10_000: 4, 60_000: 2}
 """Passes over so many rows of NLI."""
@@ -229,10 +227,6 @@ class Bench:
     base: str
     config: TrainConfig
 
-    def guarded(self, objective: str) -> TrainConfig:
-        """The settings, with the guard unless it stops that objective."""
-        return replace(self.config, guard=objective not in UNGUARDED)
-
     def run(self, key: str, base: str, parts: Stages, score: Score) -> Entry:
         """An entry, with the settings of its trainings."""
         trainings = [config.identity() for _, config in parts]
@@ -300,7 +294,7 @@ def objectives(bench: Bench) -> Iterator[Entry]:
         "margin-mse": partial(data.on_pairs, objective=MarginMse(teacher_scale=1.0)),
     }
     for name, train in trains.items():
-        parts: Stages = [(train, bench.guarded(name))]
+        parts: Stages = [(train, bench.config)]
         yield bench.run(f"objectives: {name}", bench.base, parts, data.english)
 
 
@@ -308,7 +302,7 @@ def chinese(bench: Bench) -> Iterator[Entry]:
     """The objectives of scored pairs, in Chinese."""
     for name in STS_OBJECTIVES:
         train = partial(bench.data.sts, objective=name, file="stsb_zh_cnsd")
-        parts: Stages = [(train, bench.guarded(name))]
+        parts: Stages = [(train, bench.config)]
         yield bench.run(f"chinese: {name}", BUNDLED_NAME, parts, bench.data.chinese)
 
 

@@ -98,7 +98,8 @@ def main() -> None:
     root = data_folder("nli/snli/train_part.jsonl.gz") / "nli"
     logging.disable(logging.WARNING)
     transformers.utils.logging.disable_progress_bar()
-    sources = [*WEIGHTS, "sbertkit/metrics/random_pairs.py", "eval/guard.py"]
+    guard = ["sbertkit/metrics/random_pairs.py", "sbertkit/training/run/guard.py", "eval/guard.py"]
+    sources = [*WEIGHTS, *guard]
     entries = Entries("guard", sources, arguments.results)
     settings = {
         "base": Path(arguments.base).resolve().name,

@@ -28,6 +28,11 @@ def _files(folder: str, *names: str) -> list[str]:
     return [f"sbertkit/{folder}/{name}.py" for name in names]
 
 
+def _modules(folder: str, *, without: str | None = None) -> list[str]:
+    found = sorted(path.stem for path in (ROOT / "sbertkit" / folder).glob("*.py"))
+    return _files(folder, *(name for name in found if name != without))
+
+
 # Sources that decide a result: when one of them changes, the result becomes stale.
 NETWORK = _files("encoder", "batching", "network", "pooling", "tokenization", "transformer")
 """From a text's tokens to its vector, without post-processing."""
@@ -41,13 +46,16 @@ VECTORS = [
 Order, chunks and threads are left out: tests hold that they change no vector by more than 1e-5.
 """
 
-_TRAINING = sorted(path.name for path in (ROOT / "sbertkit" / "training").glob("*.py"))
-
 WEIGHTS = [
     *NETWORK,
-    *(f"sbertkit/training/{name}" for name in (*_TRAINING, "objectives", "run")),
+    *_modules("training"),
+    "sbertkit/training/objectives",
+    *_modules("training/run", without="guard"),
 ]
-"""What decides the trained weights, and the speed of training, without the tasks of `adapt`."""
+"""What decides the trained weights, and the speed of training, without the tasks of `adapt`.
+
+The guard decides neither, but whether a run goes on.
+"""
 
 RESUMING = [*WEIGHTS, *_files("encoder", "layout", "saving", "settings")]
 """What decides the weights of a run that was killed and resumed."""

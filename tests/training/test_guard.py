@@ -176,15 +176,22 @@ def test_a_row_of_the_log_has_every_value_by_name() -> None:
 # --- collapse
 
 
-def reading(random_cosine: float | None, *cosines: float, error: float = 0.01) -> SpaceSnapshot:
+def reading(
+    random_cosine: float | None, *cosines: float, error: float = 0.01, rank: float | None = 12.0
+) -> SpaceSnapshot:
     """A reading with the mean cosines of the labels in their order, all with one error."""
     labels = dict(zip(NLI_LABELS, cosines, strict=False))
-    return SpaceSnapshot(random_cosine, -1.0, 12.0, labels, dict.fromkeys(labels, error))
+    return SpaceSnapshot(random_cosine, -1.0, rank, labels, dict.fromkeys(labels, error))
+
+
+def guard_of(first: float | None, rank: float | None = 60.0) -> Guard:
+    """The guard of a run that began with that mean cosine of random pairs."""
+    return Guard(reading(first, rank=rank), (NLI_LABELS,))
 
 
 def stop_at(first: float | None, *later: float | None) -> int | None:
     """At which of the later readings, counted from 1, a run is stopped."""
-    guard = Guard(reading(first), (NLI_LABELS,))
+    guard = guard_of(first)
     for place, cosine in enumerate(later, 1):
         if guard.judge(reading(cosine), check_labels=True) is not None:
             return place
@@ -231,8 +238,31 @@ def test_a_base_whose_texts_are_much_alike_can_collapse_too(first: float) -> Non
     assert stop_at(first, 1.0, 1.0, 1.0) == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "stopped"),
+    [
+        (64.0, 36.0, False),  # all cosines rose alike
+        (64.0, 16.8, False),
+        (64.0, 16.7, True),
+        (1.8, 1.02, True),
+        (None, 36.0, True),
+        (64.0, None, True),
+    ],
+)
+def test_a_space_that_keeps_its_directions_has_not_collapsed(
+    before: float | None, now: float | None, stopped: bool
+) -> None:
+    guard = guard_of(0.5, before)
+    verdicts = [
+        guard.judge(reading(cosine, rank=now), check_labels=False) for cosine in (0.92, 0.95)
+    ]
+    assert verdicts[0] is None
+    assert (verdicts[1] is not None) == stopped
+    assert guard.has_warning == stopped
+
+
 def test_vectors_of_zeros_are_a_collapse() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     assert guard.judge(reading(None), check_labels=False) is None
     verdict = guard.judge(reading(None), check_labels=False)
     assert verdict is not None
@@ -241,7 +271,7 @@ def test_vectors_of_zeros_are_a_collapse() -> None:
 
 
 def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     verdict = guard.judge(None, check_labels=False)
     assert verdict is not None
     assert "no longer finite" in verdict
@@ -249,11 +279,11 @@ def test_vectors_that_are_not_finite_stop_a_run_at_once() -> None:
 
 
 def test_a_verdict_says_what_was_found_and_what_helps_on_one_line() -> None:
-    guard = Guard(reading(0.31), (NLI_LABELS,))
+    guard = guard_of(0.31)
     guard.judge(reading(0.95), check_labels=False)
     verdict = guard.judge(reading(0.9876), check_labels=False)
     assert verdict is not None
-    for words in ("collapse", "0.988", "0.310", "0.9", "effective rank 12.0", "learning rate"):
+    for words in ("collapse", "0.988", "0.310", "0.9", "rank of 12.0 (60.0)", "learning rate"):
         assert words in verdict
     assert "\n" not in verdict
     without = SpaceSnapshot(0.99, None, None, {}, {})
@@ -311,7 +341,7 @@ def test_labels_of_few_pairs_are_never_judged(known: tuple[str, ...]) -> None:
 
 
 def test_the_order_counts_only_once_a_run_has_settled() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     for _ in range(5):
         assert guard.judge(reading(0.3, *WRONG), check_labels=False) is None
     assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
@@ -319,13 +349,13 @@ def test_the_order_counts_only_once_a_run_has_settled() -> None:
 
 
 def test_a_right_order_between_wrong_ones_clears_the_doubt() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     for cosines in (WRONG, RIGHT, WRONG, RIGHT, WRONG):
         assert guard.judge(reading(0.3, *cosines), check_labels=True) is None
 
 
 def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     assert guard.judge(reading(0.95), check_labels=True) is None
     assert guard.judge(reading(0.3, *WRONG), check_labels=True) is None
     assert guard.judge(reading(0.95, *RIGHT), check_labels=True) is None
@@ -333,13 +363,13 @@ def test_two_different_faults_in_a_row_are_not_one_twice() -> None:
 
 
 def test_a_collapse_is_told_before_an_order() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     guard.judge(reading(0.95, *WRONG), check_labels=True)
     assert str(guard.judge(reading(0.96, *WRONG), check_labels=True)).startswith("collapse")
 
 
 def test_a_guard_is_suspicious_from_the_first_fault_to_the_next_good_reading() -> None:
-    guard = Guard(reading(0.3), (NLI_LABELS,))
+    guard = guard_of(0.3)
     seen = [guard.has_warning]
     for cosine in (0.4, 0.93, 0.5, 0.93, 0.94):
         guard.judge(reading(cosine), check_labels=True)

@@ -209,7 +209,7 @@ def test_wrong_usage_is_status_2(run: Run, tmp_path: Path, arguments: list[str])
 
 
 def test_the_guard_ends_the_command_with_one_line(run: Run, tmp_path: Path) -> None:
-    collapse = ["--max-steps", "40", "--lr", "0.01", "--warmup", "0.5", "--checkpoint-steps", "2"]
+    collapse = ["--max-steps", "40", "--lr", "0.1", "--warmup", "0.5", "--checkpoint-steps", "2"]
     write_nli(tmp_path / "pairs.jsonl", rows(48))
     line = one_line(run(*collapse))
     assert "training stopped: collapse" in line

@@ -275,7 +275,7 @@ def test_a_weight_that_is_not_finite_ends_the_run_before_it_is_kept(
 def test_a_space_that_collapses_ends_the_run(job: Job, tmp_path: Path, objective: str) -> None:
     data = write_nli(tmp_path / "many.jsonl", rows(48))
     job = job._replace(objective=objective, data=data, dev=None)
-    message, model = stopped(job, max_steps=40, checkpoint_steps=2, learning_rate=0.01, warmup=0.5)
+    message, model = stopped(job, max_steps=40, checkpoint_steps=2, learning_rate=0.1, warmup=0.5)
     assert re.match(r"training stopped: collapse: .* mean cosine of 0\.9", message)
     assert model is not None
     assert_good(model)
@@ -283,7 +283,7 @@ def test_a_space_that_collapses_ends_the_run(job: Job, tmp_path: Path, objective
     assert kept[-1] == model.parent.name
     # It goes on with resume to the same end, and does not begin anew unasked.
     with pytest.raises(TrainingStopped, match="collapse"):
-        job.run(max_steps=40, checkpoint_steps=2, learning_rate=0.01, warmup=0.5, resume=True)
+        job.run(max_steps=40, checkpoint_steps=2, learning_rate=0.1, warmup=0.5, resume=True)
     with pytest.raises(InputError, match="an unfinished run is at"):
         job.run()
 

@@ -16,7 +16,10 @@ from sbertkit.training.data_forms import TrainingData
 
 COLLAPSE_BOUND = 0.9
 """Mean cosine of random pairs above which a space counts as collapsing while it rises, or when it
-is nearly 1."""
+is nearly 1, if directions are lost as well."""
+_DIRECTIONS_LEFT = 0.25
+"""Share of the directions beside the common one that a collapsing space has left at most; cosent
+and angle compare cosines with each other alone, so that all may rise with few directions lost."""
 _RISE = 0.01
 _SURE = 4.0
 """Standard errors by which labels must be in the wrong order."""
@@ -217,18 +220,25 @@ class Guard:
         rising = now >= self.last_cosine or now > 1 - (1 - COLLAPSE_BOUND) / 2
         # A base near 1 has no room for the whole rise: half of what is left counts then.
         bound = max(COLLAPSE_BOUND, min(start + _RISE, (1 + start) / 2))
-        if now <= bound or not rising:
+        ranks = self.first.effective_rank, snapshot.effective_rank
+        if now <= bound or not rising or not _lost_directions(*ranks):
             return None
-        rank = (
-            ""
-            if snapshot.effective_rank is None
-            else f", effective rank {snapshot.effective_rank:.1f}"
+        fallen = (
+            "" if None in ranks else " and an effective rank of {1:.1f} ({0:.1f})".format(*ranks)
         )
         return (
             f"collapse: random pairs of texts have a mean cosine of {now:.3f} (before training "
-            f"{start:.3f}, bound {COLLAPSE_BOUND}{rank}), so that all texts look the same; lower "
+            f"{start:.3f}, bound {COLLAPSE_BOUND}){fallen}, so that all texts look the same; lower "
             "the learning rate, lengthen the warm-up or take larger batches"
         )
+
+
+def _lost_directions(before: float | None, now: float | None) -> bool:
+    """Whether an effective rank, of which 1 is the common direction, fell to little of what it was.
+
+    An unknown one did.
+    """
+    return before is None or now is None or now - 1 < _DIRECTIONS_LEFT * (before - 1)
 
 
 def any_wrong_order(snapshot: SpaceSnapshot, orders: Sequence[Sequence[str]]) -> str | None:
