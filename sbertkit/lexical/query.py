@@ -47,6 +47,7 @@ class LexicalQuery:
 def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
     """The terms of a query and its conditions; any text is one."""
     plain: list[str] = []
+    quoted: list[str] = []
     phrases: list[Phrase] = []
     excluded: list[Phrase] = []
     end = 0
@@ -59,9 +60,10 @@ def parse_query(text: str, analyzer: Analyzer) -> LexicalQuery:
             excluded += [phrase] if phrase else []
         else:
             plain.append(inner)
+            quoted.append(inner)
             phrases += [phrase] if phrase else []
     plain.append(text[end:])
-    terms = _terms(plain, analyzer)
+    terms = _terms(plain, analyzer, quoted)
     if len(plain) > 1:
         text = " ".join("".join(plain).split())
     return LexicalQuery(text, terms, tuple(phrases), tuple(excluded))
@@ -72,10 +74,15 @@ def plain_query(text: str, analyzer: Analyzer) -> LexicalQuery:
     return LexicalQuery(text, _terms([text], analyzer))
 
 
-def _terms(texts: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
-    """The terms that score; those of stop words only if there are no others."""
+def _terms(texts: Iterable[str], analyzer: Analyzer, phrases: Iterable[str] = ()) -> dict[str, int]:
+    """The terms that score; those of stop words only if a phrase, or all, has no others."""
     runs = [run for text in texts for run in analyzer.runs(text)]
-    others = [run for run in runs if not analyzer.is_stop_word(run)]
+    alone: set[str] = set()
+    for text in phrases:
+        of_phrase = analyzer.runs(text)
+        if all(map(analyzer.is_stop_word, of_phrase)):
+            alone.update(of_phrase)
+    others = [run for run in runs if run in alone or not analyzer.is_stop_word(run)]
     return dict(
         Counter(token.term for run in others or runs for token in analyzer.words(run).tokens)
     )

@@ -58,7 +58,7 @@ class LexicalLeg:
 
     def best(self, query: LexicalQuery, k: int, among: View | None = None) -> Found:
         """The best documents of the view, or of one with some of its documents."""
-        segments = (among or self._view).segments
+        segments = (self._view if among is None else among).segments
         masks = [None if segment.live is None else segment.live.mask for segment in segments]
         return self._view.lexical.search(query, k, masks)
 

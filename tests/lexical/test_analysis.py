@@ -111,7 +111,10 @@ def test_each_run_of_a_mixed_text_has_its_own_rule() -> None:
 
 def test_tokens_of_a_run_are_in_the_order_of_their_places() -> None:
     words = Analyzer("english").words("foo_bar")
-    assert words == ((Token("foo_bar", 0, width=2), Token("foo", 0), Token("bar", 1)), 2)
+    assert words == (
+        (Token("foo_bar", 0, sure=False, width=2), Token("foo", 0), Token("bar", 1)),
+        2,
+    )
     for run in ("中华人民共和国今天成立了", "行く時", "x86-64-v2"):
         words = Analyzer("english").words(run)
         offsets = [token.offset for token in words.tokens]
@@ -167,3 +170,18 @@ def test_languages_are_told_apart(texts: Sequence[str], expected: str) -> None:
 def test_joiners_and_marks_without_a_letter_are_no_words(text: str) -> None:
     assert Analyzer("english").runs(text) == []
     assert Analyzer("english").runs(f"cafe\u0301 {text} x") == ["cafe\u0301", "x"]
+
+
+def test_every_character_of_a_word_has_words_and_places() -> None:
+    english = Analyzer("english")
+    for number in (*range(0x80, 0xD800), *range(0xE000, 0x30000)):
+        for run in english.runs(chr(number)):
+            words = english.words(run)
+            assert words.tokens, hex(number)
+            assert len(english.places(run)) == words.width, hex(number)
+
+
+@pytest.mark.parametrize("language", ["english", "chinese", "japanese"])
+def test_a_sign_that_stands_for_unspaced_characters_is_a_word(language: str) -> None:
+    assert terms("㈠、总则 ㊀", language)[0] == "(一)"
+    assert "一" in terms("㊀", language)

@@ -30,7 +30,10 @@ def parsed(text: str, analyzer: Analyzer = ENGLISH) -> tuple[str, list[str], lis
         ('cars -"dark red"', "car", [], ["dark red"]),
         ("-red", "", [], ["red"]),
         ("x86-64", "x86-64 x86 64", [], []),
-        ("cars -x86-64", "car", [], ["x86-64 x86 64"]),
+        ("cars -x86-64", "car", [], ["x86 64"]),
+        ('"COVID-19"', "covid-19 covid 19", ["covid 19"], []),
+        ('"C++" code', "c++ c code", ["c++ c"], []),
+        ('"the who" band', "the who band", ["the who"], []),
         ("state -of-the-art", "state", [], ["of the art"]),
         ("5 - 3", "5 3", [], []),
         ("--flag", "flag", [], []),
@@ -55,7 +58,8 @@ def test_what_a_query_asks_for(
 def test_stop_words_count_in_phrases_and_where_there_are_no_others() -> None:
     assert parsed("what is the color of a car") == ("color car", [], [])
     assert parsed("to be or not to be") == ("to be or not", [], [])
-    assert parsed('"the who" live') == ("live", ["the who"], [])
+    assert parsed('"the who" live') == ("the who live", ["the who"], [])
+    assert parsed('"by the sea" live') == ("sea live", ["by the sea"], [])
     assert parse_query("to be or not to be", ENGLISH).terms["be"] == 2
 
 

@@ -460,3 +460,38 @@ def test_a_reader_keeps_its_words_beside_a_writer(tiny_encoder: Encoder, tmp_pat
         reader.close()
         with pytest.raises(InputError, match="closed"):
             reader.search("word", mode="lexical")
+
+
+NAMES = [
+    ("slash", "COVID-19/SARS-CoV-2 overview"),
+    ("home", "treating COVID-19 at home"),
+    ("hours", "open 10:30-11:00 daily"),
+    ("path", "see /logs/file_1.txt now"),
+    ("band", "the who live"),
+    ("list", "㈠、总则"),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"COVID-19"', {"slash", "home"}),
+        ("overview treating -COVID-19", set()),
+        ('"10:30"', {"hours"}),
+        ('"file_1.txt"', {"path"}),
+        ('"the who"', {"band"}),
+        ('"the who" band', {"band"}),
+        ("㈠", {"list"}),
+    ],
+)
+def test_names_and_phrases_are_found_wherever_they_stand(
+    tiny_encoder: Encoder, tmp_path: Path, query: str, expected: set[str]
+) -> None:
+    with SearchIndex.build(NAMES, tiny_encoder, tmp_path / "i") as built:
+        assert set(ids(built.search(query, mode="lexical"))) == expected
+        built.matcher(query).find(NAMES[0][1])
+
+
+def test_a_fusion_of_another_type_is_refused(index: SearchIndex) -> None:
+    with pytest.raises(InputTypeError, match=r"fusion must be a Fusion, such as Fusion\('rrf'\)"):
+        index.search("car", mode="hybrid", fusion="rrf")  # type: ignore[arg-type]

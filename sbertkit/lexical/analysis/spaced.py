@@ -31,10 +31,12 @@ def spaced_words(run: str, language: str | None) -> Words:
     lower = lower_case(run)
     if lower.isalnum() and lower.isascii():  # most words, in a tenth of the time
         return Words((Token(_stem(lower[:MAX_TERM], language), 0),), 1)
-    parts = words_of(lower)
+    parts = words_of(lower) or [lower]  # such as (一), what ㈠ stands for
     tokens = []
     if (len(parts) > 1 or parts[0] != lower) and _CODE.search(lower):
-        tokens.append(Token(folded(lower)[:MAX_TERM], 0, width=len(parts)))
+        # Of several words others may follow that are connected as well, which makes another name.
+        whole = folded(lower)[:MAX_TERM]
+        tokens.append(Token(whole, 0, sure=len(parts) == 1, width=len(parts)))
     for offset, part in enumerate(parts):
         first, *others = _forms(part, language)
         tokens.append(Token(first, offset))
@@ -45,10 +47,8 @@ def spaced_words(run: str, language: str | None) -> Words:
 def spaced_places(run: str) -> list[Span]:
     """The characters of a run at each place."""
     origins = origins_of(run, lower_case)
-    return [
-        Span(origins[start].start, origins[end - 1].end)
-        for start, end in word_spans(lower_case(run))
-    ]
+    spans = word_spans(lower_case(run)) or [Span(0, len(origins))]
+    return [Span(origins[start].start, origins[end - 1].end) for start, end in spans]
 
 
 def folded(word: str) -> str:
