@@ -1,6 +1,8 @@
 """Writing and reading faiss indexes."""
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,14 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.errors import DamagedIndex
 from sbertkit.files import open_regular
+from sbertkit.forks import fork_safe_lock
 from sbertkit.index.faiss_library import load_faiss
 from sbertkit.storage import storage_errors
 
 ROWS_PER_CHUNK = 16_384
+
+_READING = fork_safe_lock()
+"""faiss has one limit for the whole process."""
 
 
 def write_index(index: Any, vectors: Vectors, path: Path) -> None:
@@ -55,9 +61,23 @@ def read_index(path: Path, check: Callable[[BufferedReader], None]) -> Any:
             file.seek(0)
             # A file that would have faiss open another is refused: it cannot be beside a stream.
             reader = faiss.PyCallbackIOReader(file.read)
-            return faiss.read_index(reader, faiss.IO_FLAG_ONDISK_SAME_DIR)
+            with _allocating(os.fstat(file.fileno()).st_size):
+                return faiss.read_index(reader, faiss.IO_FLAG_ONDISK_SAME_DIR)
     except (RuntimeError, MemoryError, ValueError) as error:
         raise DamagedIndex(f"{path} is no faiss index: {' '.join(str(error).split())}") from error
+
+
+@contextmanager
+def _allocating(limit: int) -> Iterator[None]:
+    """Lets faiss allocate so many bytes for an array that a file announces, in all threads."""
+    faiss = load_faiss()
+    with _READING:
+        known = faiss.get_deserialization_vector_byte_limit()
+        faiss.set_deserialization_vector_byte_limit(limit)
+        try:
+            yield
+        finally:
+            faiss.set_deserialization_vector_byte_limit(known)
 
 
 def _write(index: Any, chunks: Iterable[Vectors], path: Path) -> None:

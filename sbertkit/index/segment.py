@@ -118,6 +118,8 @@ class VectorSegment:
     def write(cls, folder: Path, kind: IndexKind, learnt: dict[str, Vectors]) -> None:
         """Builds the index over a folder's ``vectors.npy`` and writes ``build.json``.
 
+        Those of another index are removed first, which may be links to an older segment's files.
+
         Args:
             folder: The segment's folder.
             kind: The kind, with the settings to build with.
@@ -126,6 +128,9 @@ class VectorSegment:
         Raises:
             StorageError: The disk is full or a permission is missing.
         """
+        with storage_errors(folder):
+            for name in (BUILD_FILE, *(name for one in KINDS.values() for name in one.files)):
+                (folder / name).unlink(missing_ok=True)
         vectors = np.load(folder / VECTORS_FILE, mmap_mode="r", allow_pickle=False)
         kind.write(vectors, folder, learnt)
         build = _Build(kind.name, asdict(kind))

@@ -209,11 +209,12 @@ class VectorSearch:
         # them comes first must not depend on the candidates of faiss.
         while not final.all():
             wanted = min(count, 4 * wanted)
-            rest = queries[~final]
-            rows = np.sort(self._exhaustive(rest, wanted, live), axis=1)
-            better, now = self._ranked(rest, rows, k, count)
-            found.rows[~final], found.scores[~final] = better
-            final[~final] = now
+            left = np.flatnonzero(~final)
+            step = max(1, _CANDIDATES_PER_CHUNK // wanted)
+            for rest in (left[start : start + step] for start in range(0, len(left), step)):
+                rows = np.sort(self._exhaustive(queries[rest], wanted, live), axis=1)
+                better, final[rest] = self._ranked(queries[rest], rows, k, count)
+                found.rows[rest], found.scores[rest] = better
         return found
 
     def is_exhaustive(self, k: int, live: LiveRows | None = None) -> bool:

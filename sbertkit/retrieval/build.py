@@ -146,7 +146,7 @@ class IndexBuild:
         if count == 0:
             raise reader.empty_corpus_error()
         # What is wrong for any size of a vector is refused before the encoder is loaded.
-        replace(self._wish, memory=None).choose(count, 1)
+        self._wish.check_for(count)
         with caller_errors():
             encoder = load()
         self._check(count, encoder, folder / DOCUMENTS_FILE)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from sbertkit.data.streams import reading
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.exports.manifest import EXPORT_FILES
 from sbertkit.encoder.options import LoadOptions
@@ -80,7 +81,8 @@ def load_bundled(root: Path, manifest: Manifest) -> Encoder | None:
         return None
     folder = root / ENCODER_FOLDER / exported.id
     # The manifest's hashes cover the files it lists; if there are others, all are checked again.
-    only_listed = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
+    with reading(str(folder)):
+        only_listed = {path.name for path in folder.iterdir()} == set(EXPORT_FILES)
     try:
         encoder = Encoder.load_export(LoadOptions(model=str(folder)), hashed=only_listed)
     except (InputError, MissingDependency) as error:

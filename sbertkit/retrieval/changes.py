@@ -64,8 +64,8 @@ def change_documents(
 ) -> Changes:
     """Takes the documents of a corpus into an index, in one commit.
 
-    A document whose text and metadata are the stored ones is left unchanged. A text, or a passage
-    of a long one, is encoded only if no document has it that is unchanged, replaced or removed.
+    A document whose text and metadata are the stored ones is left unchanged. Of the others a text,
+    or a passage of a long one, is not encoded if a document that is replaced or removed has it.
 
     Args:
         path: The index folder.

@@ -107,7 +107,6 @@ class EncodedVectors:
                     writer.sync()
                     log.add(log.drawn(len(vectors)), digest, asdict(run.chunk_stats))
             writer.finish()
-        log_path.unlink(missing_ok=True)
 
     def _log(self, path: Path) -> ChunkLog:
         encoder = self.encoder

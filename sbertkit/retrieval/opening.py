@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sbertkit.data.streams import reading
 from sbertkit.errors import DamagedIndex, InputError, ModelMismatch, SbertkitError
@@ -33,6 +33,8 @@ from sbertkit.sealed import SealedFile
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
+
+T = TypeVar("T")
 
 READ_ATTEMPTS = 10
 """How often a reader starts again when a writer commits a newer generation meanwhile."""
@@ -62,10 +64,7 @@ def open_view(root: Path, known: View | None = None, *, vectors: bool = True) ->
     """
     with Hashing(root) as hashing:
         opened = _Opened(root, known, hashing, vectors=vectors)
-        view = _current(opened, root)
-        with _closed_on_error(view):
-            opened.wait(view.manifest)
-        return view
+        return _newest(root, opened.checked)
 
 
 def open_with_encoder(
@@ -88,36 +87,29 @@ def open_with_encoder(
     """
     with Hashing(root) as hashing:
         opened = _Opened(root, None, hashing, prepare=prepare)
-        view = _current(opened, root)
-        with _closed_on_error(view):
-            opened.wait(view.manifest, _of_encoder(view.manifest))
-            encoder = load(view.manifest)
-            check_encoder(root, view.manifest.encoder, encoder)
-            opened.wait(view.manifest)
-        return view, encoder
+
+        def attempt(manifest: Manifest) -> "tuple[View, Encoder]":
+            with opened.parsed(manifest) as view:
+                opened.wait(manifest, _of_encoder(manifest))
+                encoder = load(manifest)
+                check_encoder(root, manifest.encoder, encoder)
+                opened.wait(manifest)
+                return view, encoder
+
+        return _newest(root, attempt)
 
 
-def _current(opened: "_Opened", root: Path) -> View:
-    """The newest generation."""
+def _newest(root: Path, attempt: Callable[[Manifest], T]) -> T:
+    """What an attempt makes of the newest generation."""
     for _ in range(READ_ATTEMPTS):
         manifest = read_manifest(root)
         try:
-            return opened.view(manifest)
+            return attempt(manifest)
         except SbertkitError:
             # A writer may have committed a newer generation meanwhile.
             if read_manifest(root) == manifest:
                 raise
     raise DamagedIndex(f"{root} was rewritten {READ_ATTEMPTS} times while it was being opened")
-
-
-@contextmanager
-def _closed_on_error(view: View) -> Iterator[None]:
-    """Closes the view if the block fails."""
-    try:
-        yield
-    except BaseException:
-        view.close()
-        raise
 
 
 def open_generation(root: Path, manifest: Manifest) -> View:
@@ -128,11 +120,7 @@ def open_generation(root: Path, manifest: Manifest) -> View:
         StorageError: A file cannot be read.
     """
     with Hashing(root) as hashing:
-        opened = _Opened(root, None, hashing)
-        view = opened.view(manifest)
-        with _closed_on_error(view):
-            opened.wait(view.manifest)
-        return view
+        return _Opened(root, None, hashing).checked(manifest)
 
 
 class _Opened:
@@ -158,8 +146,27 @@ class _Opened:
             self._checked.update(known.manifest.files())
             self._segments.update((segment.entry.id, segment) for segment in known.segments)
 
-    def view(self, manifest: Manifest) -> View:
-        """The view of a generation; its vectors and its encoder are still being hashed."""
+    def checked(self, manifest: Manifest) -> View:
+        """The view of a generation, all its files hashed."""
+        with self.parsed(manifest) as view:
+            self.wait(manifest)
+            return view
+
+    @contextmanager
+    def parsed(self, manifest: Manifest) -> Iterator[View]:
+        """The view of a generation for the block; its vectors and encoder are still being hashed.
+
+        If the block fails, what was opened for it is closed.
+        """
+        try:
+            yield self._parsed(manifest)
+        except BaseException:
+            known = set() if self._known is None else {one.entry.id for one in self._known.segments}
+            for name in self._segments.keys() - known:
+                self._segments.pop(name).close()
+            raise
+
+    def _parsed(self, manifest: Manifest) -> View:
         try:
             self._check(manifest)
             if self._prepare is not None:

@@ -109,7 +109,8 @@ class SearchIndex:
     def __reduce__(self) -> tuple[object, ...]:
         """A copy in another process opens the folder again, with the same encoder."""
         if self._queries is None:
-            return partial(SearchIndex.open, mode=LEXICAL), (self.path,)
+            where = self._load.keywords if isinstance(self._load, partial) else {}
+            return partial(SearchIndex.open, mode=LEXICAL, **where), (self.path,)
         return SearchIndex.open, (self.path, self.encoder)
 
     @property
@@ -345,6 +346,8 @@ class SearchIndex:
                 f"mode {mode} searches for words in whole documents: leave hits (--hits) passages "
                 "out"
             )
+        if fusion is not None and not isinstance(fusion, Fusion):
+            raise InputTypeError(f"fusion must be a Fusion, such as Fusion('rrf'), not {fusion!r}")
         queries = listed(queries)
         if mode is None and not are_texts(queries):
             mode = DENSE
@@ -645,9 +648,9 @@ class SearchIndex:
         return verify_index(self.path)
 
     def close(self) -> None:
-        """Closes the files; the index cannot be searched any more.
+        """Closes the index: new searches are refused.
 
-        Running searches of other threads finish first.
+        Its files are closed when the last running search of another thread has finished.
         """
         self._current.close()
 

@@ -51,7 +51,7 @@ def read_queries(queries: QueryTexts) -> tuple[str, list[str]]:
         name = os.fspath(queries)
         texts = list(read_query_source(name).values())
     else:
-        texts = list(queries)
+        texts = list(queries) if isinstance(queries, Iterable) else [queries]
         if not all(isinstance(text, str) for text in texts):
             raise InputTypeError("queries must be a path or a list of texts")
         texts = [text for text in texts if not is_blank(text)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from sbertkit.data import SourcedDocument
 from sbertkit.encoder import Encoder
 from sbertkit.encoder.long_options import LongOptions
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.progress import track
 from sbertkit.retrieval.document_store import stage_documents
 from sbertkit.retrieval.encoded_vectors import EncodedVectors, Origin, digest, encode_new
@@ -30,7 +30,7 @@ _STAGED_FILE = "staged.db"
 
 def upgrade_index(
     path: str | os.PathLike[str],
-    long: LongOptions | None = None,
+    long: str | LongOptions | None = None,
     *,
     model: str | None = None,
     device: str = "auto",
@@ -44,8 +44,8 @@ def upgrade_index(
 
     Args:
         path: The index folder.
-        long: ``passages``, or ``truncate`` to leave the vectors as they are; ``None`` for passages
-            where texts were truncated.
+        long: ``passages``, or ``truncate`` to leave the vectors as they are; `LongOptions` for
+            passages that overlap; ``None`` for passages where texts were truncated.
         model: Where the model is now, if not where the index names it.
         device: Where to run the model.
         trust_remote_code: Run Python code that comes with the model.
@@ -53,10 +53,15 @@ def upgrade_index(
 
     Raises:
         InputError: It is no index, its long texts were not truncated, or the mode is ``mean``.
+        InputTypeError: `long` is neither a str nor `LongOptions`.
         ModelMismatch: The encoder is not the one that built the index.
         DamagedIndex: The index is damaged.
         StorageError: The disk is full, a permission is missing or another process writes.
     """
+    if isinstance(long, str):
+        long = LongOptions(long)
+    if long is not None and not isinstance(long, LongOptions):
+        raise InputTypeError(f"long must be a str or LongOptions, not {long!r}")
     with locked_index(path) as (root, manifest):
         if long is None:
             long = LongOptions() if manifest.long.mode == "truncate" else manifest.long

@@ -16,6 +16,8 @@ import numpy as np
 from sbertkit.arrays import Vectors
 from sbertkit.errors import InputError
 from sbertkit.index.kinds.base import IndexKind
+from sbertkit.index.kinds.factory import Factory
+from sbertkit.index.kinds.flat import Flat
 from sbertkit.index.npy_files import map_array, write_array
 from sbertkit.index.segment import VectorSegment, map_vectors
 from sbertkit.index.tuning import MIN_QUERIES, RecallTuner, TunedSettings
@@ -107,9 +109,26 @@ class IndexWork:
         chosen = manifest.wish.choose(manifest.vectors, manifest.encoder.dim)
         if self.tuned:
             chosen.check_for(manifest.vectors, manifest.encoder.dim)
+        before = manifest.trained
         manifest, learnt = self._trained(workspace, manifest, chosen)
+        work = self
+        if manifest.trained not in (None, before):  # the codes are of what was learnt before
+            work = replace(self, renewed=True)
+        return work._with_index(workspace, manifest, chosen, learnt)
+
+    def _with_index(
+        self, workspace: Workspace, manifest: Manifest, chosen: IndexKind, learnt: Learnt
+    ) -> Manifest:
+        """The manifest with an index of the chosen kind over all segments, and its recall."""
+        most = max(entry.rows for entry in manifest.segments)
         segments = tuple(
-            self._indexed(workspace, entry, _kind_of(manifest, chosen, entry), learnt)
+            self._indexed(
+                workspace,
+                entry,
+                _kind_of(manifest, chosen, entry),
+                learnt,
+                required=self.required and entry.rows == most,
+            )
             for entry in manifest.segments
         )
         manifest = replace(manifest, segments=segments)
@@ -131,17 +150,39 @@ class IndexWork:
         return replace(manifest, trained=entry), learnt
 
     def _indexed(
-        self, workspace: Workspace, entry: SegmentEntry, kind: IndexKind, learnt: Learnt
+        self,
+        workspace: Workspace,
+        entry: SegmentEntry,
+        kind: IndexKind,
+        learnt: Learnt,
+        *,
+        required: bool,
     ) -> SegmentEntry:
-        """The segment with an index of a kind; with links to its other files if it is old."""
+        """The segment with an index of a kind; with links to its other files if it is old.
+
+        One that is too small for a factory, unless that is required, is flat.
+        """
         folder = workspace.root / SEGMENTS_FOLDER / entry.id
+        is_old = entry.id not in workspace.names
         if entry.kind == kind.name and not (self.renewed and kind.files):
             known = VectorSegment.kind_at(folder, entry.rows)
             if known == kind or not kind.trained:
                 return entry
-        if entry.id not in workspace.names:
+        may_be_flat = isinstance(kind, Factory) and not required
+        asked = self.required or self.renewed
+        if may_be_flat and is_old and entry.kind == Flat.name and not asked:
+            return entry
+        if is_old:
             folder = _linked(workspace, folder)
-        VectorSegment.write(folder, kind, learnt)
+        try:
+            VectorSegment.write(folder, kind, learnt)
+        except InputError as error:
+            if not may_be_flat:
+                raise
+            if entry.rows > _FEW_VECTORS:
+                logger.warning("%s; they are compared one by one", error)
+            kind = Flat()
+            VectorSegment.write(folder, kind, learnt)
         return entry.reindexed(workspace.root, folder, kind.name)
 
     def _measured(self, workspace: Workspace, manifest: Manifest) -> Manifest:

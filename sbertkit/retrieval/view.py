@@ -138,6 +138,11 @@ class Segment:
             rows = LiveRows(live.mask[self.passages.rows[:, 0]])
         return replace(self, live=live, live_rows=rows, entry=entry)
 
+    def close(self) -> None:
+        """Closes its files."""
+        self.documents.close()
+        self.fields.close()
+
     def document_of(self, row: int) -> int:
         """The number of the document of a vector."""
         return row if self.passages.rows is None else int(self.passages.rows[row, 0])
@@ -311,7 +316,8 @@ class View:
     def filtered(self, masks: Sequence[Mask]) -> "View":
         """The documents that some masks have, one for each segment."""
         among = [segment.among(mask) for segment, mask in zip(self.segments, masks, strict=True)]
-        return View(self.manifest, among, self._vectors, self._whole or self)
+        whole = self if self._whole is None else self._whole
+        return View(self.manifest, among, self._vectors, whole)
 
     def matching(self, condition: str | None) -> "View":
         """The documents that match a filter, all without one; kept for the next search.
@@ -397,8 +403,7 @@ class View:
     def close(self) -> None:
         """Closes the files."""
         for segment in self.segments:
-            segment.documents.close()
-            segment.fields.close()
+            segment.close()
 
     def hits_of(self, ranked: Sequence[Found], plan: str | None) -> list[Hit]:
         """The hits of vectors that were found, in their order."""

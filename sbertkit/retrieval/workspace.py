@@ -143,10 +143,14 @@ class Workspace:
         return folder
 
     def sync(self) -> None:
-        """Syncs the new folders to the disk, before a manifest names them."""
+        """Syncs the new folders to the disk, before a manifest names them.
+
+        What an interrupted build would be resumed from is no longer needed then.
+        """
         self.check_alone()
         for place in self.places():
             if place.is_dir():
+                (place / CHUNKS_FILE).unlink(missing_ok=True)
                 follow_modes(place)
                 sync_tree(place)
                 sync_folder(place.parent)

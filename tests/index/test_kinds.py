@@ -144,12 +144,15 @@ def test_more_clusters_than_documents_are_refused_with_a_number_that_works(
     clusters: int, count: int
 ) -> None:
     with pytest.raises(InputError) as caught:
-        wish("ivf", clusters).choose(count, 16)
+        wish("ivf", clusters).check_for(count)
     message = str(caught.value)
     assert str(clusters) in message
     assert str(count) in message
     works = int(message.rsplit(" ", 1)[1])
-    assert wish("ivf", works).choose(count, 16).name == "ivf"
+    wish("ivf", works).check_for(count)
+    assert wish("ivf", works).choose(count, 16) == Ivf(works)
+    # An index that has got that small has as many as by default.
+    assert wish("ivf", clusters).choose(count, 16) == wish("ivf").choose(count, 16)
 
 
 @pytest.mark.parametrize("count", [1, 2, 38, 39, 40, 1_000, 123_456, 50_000_000])

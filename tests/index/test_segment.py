@@ -4,15 +4,19 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from segment_cases import ALL_KINDS, made, random_rows, unit, unit32
 
 from sbertkit.errors import DamagedIndex, InputError, StorageError
+from sbertkit.index.kinds.base import Part
+from sbertkit.index.kinds.factory import Factory
 from sbertkit.index.kinds.hnsw import Hnsw
+from sbertkit.index.kinds.ivf import Ivf
 from sbertkit.index.kinds.table import KINDS
+from sbertkit.index.live_rows import LiveRows
 from sbertkit.index.segment import VECTORS_FILE, VectorSegment, unit_chunk, write_vectors
 
 
@@ -112,3 +116,60 @@ def test_a_folder_whose_name_is_not_unicode_holds_an_index(tmp_path: Path) -> No
     for kind in ALL_KINDS:
         search = made(folder / kind, rows, kind)
         assert search.search(unit32(rows), 1).rows[49, 0] == 49
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_an_index_is_never_written_into_the_files_of_an_older_segment(
+    tmp_path: Path, kind: str
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    made(old, random_rows(50), "hnsw")
+    before = {file.name: file.read_bytes() for file in old.iterdir()}
+    new.mkdir()
+    for file in old.iterdir():
+        os.link(file, new / file.name)
+    VectorSegment.write(new, KINDS[kind].for_count(50), {})
+    assert {file.name: file.read_bytes() for file in old.iterdir()} == before
+    assert VectorSegment.open(new, 50, 16).kind.name == kind
+    assert (new / "index.faiss").exists() == (kind == "hnsw")
+
+
+def test_an_array_longer_than_its_file_is_never_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import faiss
+
+    kind = Factory("Flat")
+    made(tmp_path, random_rows(50), "flat")
+    VectorSegment.write(tmp_path, kind, {})
+    path = tmp_path / "index.faiss"
+    limits = []
+    read = faiss.read_index
+
+    def noting(*arguments: Any) -> Any:
+        limits.append(faiss.get_deserialization_vector_byte_limit())
+        return read(*arguments)
+
+    before = faiss.get_deserialization_vector_byte_limit()
+    monkeypatch.setattr(faiss, "read_index", noting)
+    kind.open(tmp_path, 50, 16)
+    content = path.read_bytes()
+    numbers = (50 * 16).to_bytes(8, "little")
+    assert content.count(numbers) == 1
+    path.write_bytes(content.replace(numbers, (2**28).to_bytes(8, "little")))
+    with pytest.raises(DamagedIndex, match="is no faiss index"):
+        kind.open(tmp_path, 50, 16)
+    assert limits == [len(content)] * 2
+    assert faiss.get_deserialization_vector_byte_limit() == before
+
+
+def test_rows_of_clusters_that_are_not_there_are_damage(tmp_path: Path) -> None:
+    made(tmp_path, random_rows(50), "flat")
+    kind = Ivf(1)
+    VectorSegment.write(tmp_path, kind, {})
+    path = tmp_path / "index.faiss"
+    path.write_bytes(path.read_bytes()[:-8] + (10**6).to_bytes(8, "little"))
+    searcher = kind.searcher(Part(kind.open(tmp_path, 50, 16), 50))
+    some = LiveRows(np.arange(50) % 2 == 0)
+    with pytest.raises(DamagedIndex, match="cluster 0 has rows beyond the 50 of the index"):
+        searcher.search(random_rows(1), 1, 5, some)

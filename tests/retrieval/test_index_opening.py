@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-from index_cases import documents
+from index_cases import documents, ids_in, ids_of
 from safetensors.torch import load_file, save_file
 
 from sbertkit import BuildOptions, Encoder, Hit, SearchIndex
 from sbertkit.errors import DamagedIndex, InputError, InputTypeError, MissingFile, ModelMismatch
+from sbertkit.retrieval import merge_policy, opening
 from sbertkit.retrieval.build import IndexBuild
+from sbertkit.retrieval.manifest import Manifest
 
 CORPUS = documents(20)
 
@@ -385,3 +387,54 @@ def test_a_pickled_index_opens_its_folder_again(tiny_encoder: Encoder, tmp_path:
     with copy:  # open, though the other one was closed
         assert_same(copy.search("two"), expected)
         assert copy.encoder.fingerprint == tiny_encoder.fingerprint
+
+
+def test_a_rebuild_while_the_encoder_is_loaded_is_opened_instead(
+    built: Path, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, rebuilt = opening.load_encoder, documents(7, "new")
+    seen = []
+
+    def late(root: Path, manifest: Manifest, **more: Any) -> Encoder:
+        seen.append(manifest.generation)
+        if len(seen) == 1:  # which removes the encoder that is about to be loaded
+            SearchIndex.build(rebuilt, tiny_encoder, root).close()
+        return load(root, manifest, **more)
+
+    monkeypatch.setattr("sbertkit.retrieval.search_index.load_encoder", late)
+    with SearchIndex.open(built) as index:
+        assert len(seen) == 2
+        assert ids_in(index) == ids_of(rebuilt)
+
+
+def test_an_index_that_cannot_be_refreshed_can_still_be_searched(
+    built: Path, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_policy, "CHEAP", 0)
+    with SearchIndex.open(built, tiny_encoder) as index:
+        with SearchIndex.open(built, tiny_encoder) as other:
+            other.add(documents(9, "more"))
+        newest = max((built / "segments").iterdir(), key=lambda one: one.name)
+        (newest / "vectors.npy").write_bytes(b"damaged")
+        with pytest.raises(DamagedIndex):
+            index.refresh()
+        assert len(index.search("a text")) == 10
+        assert ids_in(index) == ids_of(CORPUS)
+
+
+def test_a_copy_of_an_index_opened_for_words_loads_the_same_encoder(
+    tiny_encoder: Encoder, tiny_bert: Path, tmp_path: Path
+) -> None:
+    build_bare(tiny_encoder, tmp_path / "index")
+    with SearchIndex.open(
+        tmp_path / "index", mode="lexical", model=str(tiny_bert), device="cpu"
+    ) as index:
+        make, arguments = index.__reduce__()
+        assert make.keywords == {  # type: ignore[attr-defined]
+            "mode": "lexical",
+            "model": str(tiny_bert),
+            "device": "cpu",
+            "trust_remote_code": False,
+        }
+        with make(*arguments) as copied:  # type: ignore[operator, misc]
+            assert ids_in(copied) == ids_of(CORPUS)

@@ -178,3 +178,25 @@ def test_a_line_without_end_or_nested_without_end_is_encoded_again(
     log.write_bytes(first + second + b"[" * 100_000 + b"\n")
     assert rows_encoded(tiny_encoder, path) == list(range(100, 500))
     assert state(path, tiny_encoder) == ids_of(NEW)
+
+
+@pytest.mark.parametrize("there_already", [False, True])
+@pytest.mark.parametrize("reason", [KeyboardInterrupt, InputError])
+def test_what_fails_after_the_last_vector_encodes_nothing_again(
+    tiny_encoder: Encoder, tmp_path: Path, there_already: bool, reason: type[BaseException]
+) -> None:
+    path = tmp_path / "index"
+    if there_already:
+        SearchIndex.build(OLD, tiny_encoder, path).close()
+
+    def failing(*_: object) -> None:
+        raise reason
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sbertkit.retrieval.build.IndexWork.settle", failing)
+        with pytest.raises(reason):
+            SearchIndex.build(NEW, tiny_encoder, path, resume=True)
+    assert rows_encoded(tiny_encoder, path) == []
+    assert state(path, tiny_encoder) == ids_of(NEW)
+    assert not list(path.rglob("chunks.jsonl"))
+    assert sorted(left.name for left in tmp_path.iterdir()) == ["index"]

@@ -7,7 +7,7 @@ import pytest
 
 from sbertkit import BuildOptions, Encoder, SearchIndex
 from sbertkit.arrays import Vectors
-from sbertkit.errors import InputError, MissingFile
+from sbertkit.errors import InputError, InputTypeError, MissingFile
 
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "re", "so") for b in ("ta", "pe", "vi", "du")]
 
@@ -347,3 +347,103 @@ def test_tuning_what_cannot_be_measured_is_refused(tmp_path: Path, tiny_encoder:
         with pytest.raises(InputError, match="cannot be measured"):
             index.tune(0.99)
         assert index.info().measured is None
+
+
+@pytest.fixture
+def approximate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small indexes are not compared exhaustively, and no segments are merged."""
+    monkeypatch.setattr("sbertkit.index.vector_search._EXHAUSTIVE_SHARE", 1)
+    monkeypatch.setattr("sbertkit.retrieval.merge_policy.CHEAP", 0)
+
+
+def own(index: SearchIndex, some: list[tuple[str, str]]) -> float:
+    """The share of documents that are found by their own text."""
+    hits = index.search_batch([text for _, text in some], 1, mode="dense")
+    found = [bool(of) and of[0].id == id_ for of, (id_, _) in zip(hits, some, strict=True)]
+    return float(np.mean(found))
+
+
+@pytest.mark.usefixtures("approximate")
+def test_codes_are_made_again_with_what_is_learnt_again(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    first, options = corpus(500), BuildOptions(clusters=8)
+    with SearchIndex.build(
+        first, tiny_encoder, tmp_path / "i", kind="ivfpq", options=options
+    ) as index:
+        index.add(corpus(100, start=5_000))
+        assert own(index, first) >= 0.9
+    (path,) = (tmp_path / "i").rglob("codebook.npy")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    coded = {path.parent.name for path in (tmp_path / "i").rglob("codes.npy")}
+    assert SearchIndex.repair_at(tmp_path / "i").repaired
+    assert coded.isdisjoint(path.parent.name for path in (tmp_path / "i").rglob("codes.npy"))
+    with SearchIndex.open(tmp_path / "i", tiny_encoder) as index:
+        assert index.verify() == ()
+        assert own(index, first) >= 0.9
+
+
+@pytest.mark.usefixtures("approximate")
+def test_an_index_that_outgrows_its_clusters_has_no_codes_of_the_old_ones(
+    tmp_path: Path, tiny_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sbertkit.retrieval.vector_index.OUTGROWN", 1.5)
+    first = corpus(1_000)
+    options = BuildOptions(clusters=8)
+    with SearchIndex.build(
+        first, tiny_encoder, tmp_path / "i", kind="ivfpq", options=options
+    ) as index:
+        index.add(corpus(2_000, start=5_000))
+        assert len(list((tmp_path / "i" / "segments").iterdir())) >= 2
+        assert own(index, first) >= 0.9
+
+
+@pytest.mark.usefixtures("approximate")
+def test_a_few_documents_are_added_to_an_index_of_a_factory(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    options = BuildOptions(factory="IVF16,SQ8")
+    with SearchIndex.build(
+        corpus(300), tiny_encoder, tmp_path / "i", kind="factory", options=options
+    ) as index:
+        few = corpus(2, start=1_000)
+        index.add(few)
+        assert own(index, few) == 1
+        index.tune(0.99)
+        flat = {path.name for path in (tmp_path / "i" / "segments").iterdir()}
+        index.add(corpus(40, start=2_000))
+        assert flat < {path.name for path in (tmp_path / "i" / "segments").iterdir()}
+        assert index.verify() == ()
+        index.delete([f"d{number}" for number in range(295)])
+        index.compact()
+        assert index.info().kind == "factory"
+        assert own(index, few) == 1
+        with pytest.raises(InputError, match="wants 64 clusters"):
+            index.tune(0.9, factory="IVF64,SQ8", kind="factory")
+
+
+def test_an_index_may_get_fewer_documents_than_clusters(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    options = BuildOptions(clusters=100)
+    with pytest.raises(InputError, match="100 clusters were asked for, but there are only 50"):
+        SearchIndex.build(corpus(50), tiny_encoder, tmp_path / "no", kind="ivf", options=options)
+    some = corpus(200)
+    with SearchIndex.build(
+        some, tiny_encoder, tmp_path / "i", kind="ivf", options=options
+    ) as index:
+        index.delete([id_ for id_, _ in some[:120]])
+        assert index.info().documents == 80
+        index.compact()
+        index.tune(0.9)
+        assert own(index, some[120:]) == 1
+
+
+def test_queries_of_another_type_are_refused(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    with (
+        SearchIndex.build(corpus(30), tiny_encoder, tmp_path / "i") as index,
+        pytest.raises(InputTypeError, match="queries must be a path or a list of texts"),
+    ):
+        index.tune(0.9, queries=5)  # type: ignore[arg-type]

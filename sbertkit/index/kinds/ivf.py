@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from sbertkit.errors import DamagedIndex
 from sbertkit.index.faiss_files import read_index, write_index
 from sbertkit.index.faiss_layout import expect, read_bytes, read_count, read_header, skip
 from sbertkit.index.faiss_library import load_faiss
@@ -88,13 +89,22 @@ class Ivf(IndexKind):
 
 
 def _lists(index: Any) -> Lists:
-    """The number of the cluster of each row."""
+    """The number of the cluster of each row.
+
+    Raises:
+        DamagedIndex: A cluster has a row that is not there.
+    """
     faiss = load_faiss()
     lists = np.empty(index.ntotal, np.int32)
     for number in range(index.nlist):
         size = index.invlists.list_size(number)
         if size:
-            lists[faiss.rev_swig_ptr(index.invlists.get_ids(number), size)] = number
+            rows = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
+            if rows.min() < 0 or rows.max() >= len(lists):
+                raise DamagedIndex(
+                    f"cluster {number} has rows beyond the {len(lists)} of the index"
+                )
+            lists[rows] = number
     return lists
 
 

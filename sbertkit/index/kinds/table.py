@@ -83,12 +83,11 @@ class KindWish:
                 "'flat' or 'auto', or a recall below 1, such as 0.99"
             )
 
-    def choose(self, count: int, dim: int) -> IndexKind:
-        """The kind for an index of so many vectors of this size, with its settings.
+    def check_for(self, count: int) -> None:
+        """Refuses more clusters than so many vectors.
 
         Raises:
-            InputError: More clusters than vectors, or no kind that was asked for is as small as
-                the memory.
+            InputError: They are more.
         """
         if self.clusters is not None and self.clusters > count:
             works = max(1, count // POINTS_PER_CLUSTER)
@@ -96,6 +95,15 @@ class KindWish:
                 f"{self.clusters} clusters were asked for, but there are only {count} documents; "
                 f"choose at most {count}, for instance {works}"
             )
+
+    def choose(self, count: int, dim: int) -> IndexKind:
+        """The kind for an index of so many vectors of this size, with its settings.
+
+        An index that has got fewer vectors than clusters were asked for has the default number.
+
+        Raises:
+            InputError: No kind that was asked for is as small as the memory.
+        """
         usable = self._usable(count, dim)
         for kind in usable:
             if self.memory is None or kind.memory(count, dim) <= self.memory:
@@ -111,13 +119,16 @@ class KindWish:
 
     def _usable(self, count: int, dim: int) -> Sequence[IndexKind]:
         """The kinds that were asked for, the best for so many vectors first."""
+        clusters = self.clusters
+        if clusters is not None and clusters > count:
+            clusters = None
         if self.factory is not None:
             return [Factory(self.factory)]
         if self.kind not in ("auto", IvfPq.name):
-            return [KINDS[self.kind].for_count(count, self.clusters)]
+            return [KINDS[self.kind].for_count(count, clusters)]
         if self.recall == EXACT:
             return [Flat()]
-        coded = IvfPq.choices(count, dim, self.clusters)
+        coded = IvfPq.choices(count, dim, clusters)
         is_small = self.kind == "auto" and self.clusters is None and count <= AUTO_FLAT_LIMIT
         return [Flat(), *coded] if is_small else coded
 
