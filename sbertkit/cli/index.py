@@ -51,6 +51,9 @@ _FIXED = {
 }
 """Parameters that a change keeps."""
 
+_OF_MODEL = {"pooling", "max_tokens", "dim", "precision", "backend"}
+"""Parameters of the encoder that an update is given."""
+
 _LARGE_SHARE = 10
 """How many times the size of an index its encoder has before that is pointed out."""
 
@@ -215,7 +218,8 @@ def _update(
     from sbertkit.retrieval.manifest import read_manifest
     from sbertkit.retrieval.opening import check_encoder, load_encoder
 
-    given = given_options(click.get_current_context())
+    context = click.get_current_context()
+    given = given_options(context)
     fixed = sorted(given & _FIXED)
     if fixed:
         option = fixed[0].replace("_", "-")
@@ -223,14 +227,21 @@ def _update(
             f"--update keeps what the index was built with: leave --{option} out, or rebuild it "
             "without --update"
         )
-    named = given & {"model", "pooling", "max_tokens", "dim", "precision", "backend", "device"}
-    loaded = load_given() if named else None  # and compared even if nothing is to be encoded
-    if loaded is not None:
-        check_encoder(Path(path).absolute(), read_manifest(Path(path)).encoder, loaded)
+    root = Path(path).absolute()
+    loaded = None
+    if "model" in given:
+        loaded = load_given()  # and compared even if nothing is to be encoded
+        check_encoder(root, read_manifest(root).encoder, loaded)
+    elif of_model := sorted(given & _OF_MODEL):
+        option = of_model[0].replace("_", "-")
+        raise click.UsageError(
+            f"--{option} needs --model: without it the index's own encoder is taken as it is"
+        )
+    where = {name: context.params[name] for name in ("device", "trust_remote_code")}
     changes = change_documents(
         path,
         corpus,
-        lambda view: loaded or load_encoder(Path(path).absolute(), view.manifest),
+        lambda view: loaded or load_encoder(root, view.manifest, **where),
         mode="update",
         read=read,
         progress=not quiet,

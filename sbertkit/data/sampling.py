@@ -13,7 +13,6 @@ from sbertkit.data.corpora import read_corpus
 from sbertkit.data.document import Document
 from sbertkit.data.documents import ReadOptions, ReadReport
 from sbertkit.data.iterables import documents_from
-from sbertkit.data.text import is_blank
 from sbertkit.errors import InputError, InputTypeError
 
 logger = logging.getLogger(__name__)
@@ -86,11 +85,5 @@ def _texts(corpus: Texts, read: ReadOptions, report: ReadReport) -> Iterator[str
         raise InputTypeError(
             f"expected a path or an iterable of texts or documents, found {type(corpus).__name__}"
         )
-    for row, item in enumerate(corpus):
-        if isinstance(item, str):
-            if not is_blank(item):
-                yield item
-            else:
-                report.blank.add(str(row))
-            continue
-        yield from (sourced.document.text for sourced in documents_from([item], report))
+    for sourced in documents_from(corpus, report):
+        yield sourced.document.text

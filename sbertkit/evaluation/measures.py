@@ -71,8 +71,17 @@ class Measures:
         """Checks that the measures can be computed from these grades.
 
         Raises:
-            InputError: A grade is too high for the script that computes ERR.
+            InputError: A grade is too high for the script that computes ERR, or one below 0, which
+                infAP takes for a document of the pool without judgement.
         """
+        lowest = min((min(judged.values(), default=0) for judged in qrels.values()), default=0)
+        inferred = [name for name, one in self._by_name.items() if one.NAME == "infAP"]
+        if inferred and lowest < 0:
+            raise InputError(
+                f"{inferred[0]}: a grade of {lowest} was found; in trec_eval's infAP it stands for "
+                "a document of the pool that was not judged, elsewhere here for none; leave the "
+                "measure out"
+            )
         largest = max((max(judged.values(), default=0) for judged in qrels.values()), default=0)
         by_name = self._by_name.items()
         names = [name for name, measure in by_name if _is_gdeval(self._library, measure)]
@@ -115,7 +124,9 @@ class Measures:
         found = self._calculate(list(self._by_name.values()), grades, placed)
         return {
             name: {
-                query: found[measure].get(number, float(measure.DEFAULT))
+                query: found[measure][number]
+                if number in placed
+                else _unanswered(measure, grades[number])
                 for query, number in queries.items()
             }
             for name, measure in self._by_name.items()
@@ -150,6 +161,20 @@ class Measures:
         for value in values.values():
             aggregate.add(value)
         return float(aggregate.result())
+
+
+def is_count(name: str) -> bool:
+    """Whether the values of a measure are summed over the queries, such as those of ``NumRel``."""
+    return name.startswith("Num")
+
+
+def _unanswered(measure: Any, grades: Mapping[str, int]) -> float:
+    """The value of a query without hits."""
+    if measure.NAME == "NumQ":
+        return 1.0
+    if measure.NAME == "NumRel":
+        return float(sum(grade > 0 for grade in grades.values()))
+    return float(measure.DEFAULT)
 
 
 def _parse(library: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import sbertkit
 from sbertkit.data.sampling import Texts, sample_texts
 from sbertkit.data.wordnet import demo_corpus
-from sbertkit.errors import InputError
+from sbertkit.errors import InputError, InputTypeError
 from sbertkit.progress import track
 from sbertkit.schema import as_record, to_dict
 
@@ -127,9 +127,11 @@ def measure_models(
 
     Raises:
         InputError: A corpus that cannot be read.
-        InputTypeError: No corpus.
+        InputTypeError: No corpus, or no list of models.
         MissingFile: Its path does not exist.
     """
+    if isinstance(models, str):
+        raise InputTypeError(f"models must be a list of folders or names, found {models!r}")
     drawn = sample_texts(demo_corpus() if corpus is None else corpus, sample, seed=seed)
     names = list(dict.fromkeys(models))
     costs, failed = [], {}

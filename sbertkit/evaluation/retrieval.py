@@ -1,5 +1,7 @@
 """How well an encoder, an index or a run finds the relevant documents."""
 
+import hashlib
+import json
 import logging
 import os
 from collections.abc import Mapping, Sequence, Set
@@ -36,7 +38,7 @@ from sbertkit.evaluation.answers import (
     from_run,
 )
 from sbertkit.evaluation.collection_search import from_both, from_words
-from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
+from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures, is_count
 from sbertkit.evaluation.reranked import rerank_answers, texts_of_corpus, texts_of_index
 from sbertkit.evaluation.text_counts import TextCounts
 from sbertkit.formatting import listed
@@ -46,7 +48,7 @@ from sbertkit.reranking import RERANK_DEPTH
 from sbertkit.retrieval import Fusion, SearchIndex
 from sbertkit.retrieval.modes import DENSE, HYBRID, LEXICAL, checked_mode
 from sbertkit.retrieval.rerank import LoadedReranker, Rerank, Reranking
-from sbertkit.schema import to_dict
+from sbertkit.schema import Digest, to_dict
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +66,9 @@ class RetrievalResult:
     """The retrieval measures of a system on judged queries.
 
     Attributes:
-        measures: Means over the queries by ir-measures' names.
-        intervals: Their 95 % bootstrap intervals over the queries; None where undefined.
+        measures: Means over the queries by ir-measures' names; of counts (``NumRel``) the sums.
+        intervals: Their 95 % bootstrap intervals over the queries; None where undefined, and for
+            counts.
         queries: Number of queries in the means.
         left_out: Ids of queries that are not: not judged, or without a relevant document.
         without_hits: Ids of queries in the means for which nothing was found.
@@ -81,6 +84,7 @@ class RetrievalResult:
             index; None for a run, and where words count.
         run: Scores of the documents found, by query id and document id.
         qrels: Grades of the queries in the means; as `run` not part of `to_dict`.
+        sha256: A hash over these grades.
         passages: Start and end of the passages that an index found first, by query id and document
             id, where a document has several; not part of `to_dict` either.
         fusion: How vectors and words became one; None unless they did.
@@ -99,6 +103,7 @@ class RetrievalResult:
     encoded: TextCounts | None
     run: Run
     qrels: Qrels
+    sha256: Digest
     passages: Passages = field(default_factory=dict)
     reranked: TextCounts | None = None
     fusion: Fusion | None = None
@@ -115,7 +120,10 @@ def evaluate_run(
     measures: Sequence[str] = DEFAULT_MEASURES,
     exclude_self: bool = False,
 ) -> RetrievalResult:
-    """The measures of a run, equal to trec_eval's over all judged queries (its option ``-c``).
+    """The measures of a run, as trec_eval computes them, over the queries with a relevant document.
+
+    One that the run does not answer counts as 0 (option ``-c`` of trec_eval, which divides by the
+    queries without a relevant document too).
 
     Args:
         run: A file for `read_run`, or scores by query id and document id.
@@ -289,7 +297,9 @@ def _measure(
     _warn_of_matches(matches, by_chance, exclude_self)
     return RetrievalResult(
         measures={name: measures.mean(name, per_query[name]) for name in measures.names},
-        intervals={name: _interval(per_query[name]) for name in measures.names},
+        intervals={
+            name: None if is_count(name) else _interval(per_query[name]) for name in measures.names
+        },
         queries=len(counted),
         left_out=left_out,
         without_hits=tuple(query for query, found in run.items() if not found),
@@ -301,10 +311,16 @@ def _measure(
         encoded=answers.encoded,
         run=run,
         qrels=counted,
+        sha256=_digest(counted),
         passages=answers.passages,
         reranked=answers.reranked,
         fusion=answers.fusion,
     )
+
+
+def _digest(qrels: Qrels) -> str:
+    rows = sorted((query, sorted(judged.items())) for query, judged in qrels.items())
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _without(found: Mapping[str, float], query: str) -> Mapping[str, float]:

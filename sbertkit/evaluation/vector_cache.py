@@ -36,8 +36,8 @@ class CachedEncoder:
     """An encoder that reads vectors from files, and encodes and writes the missing ones.
 
     A file holds the vectors of a chunk of texts; its name is a hash over the texts, its folder is
-    named by the encoder's fingerprint, precision and device. The texts of a damaged file are
-    encoded again.
+    named by the encoder's fingerprint, precision, backend as asked for, and device. The texts of a
+    damaged file are encoded again.
 
     Args:
         encoder: The encoder.
@@ -46,8 +46,8 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: Path) -> None:
         self._encoder = encoder
-        name = f"{encoder.fingerprint[:32]}-{encoder.precision}-{encoder.device}"
-        self._folder = folder / name
+        how = (encoder.fingerprint[:32], encoder.precision, encoder.options.backend, encoder.device)
+        self._folder = folder / "-".join(how)
 
     @property
     def spec(self) -> EncoderSpec:

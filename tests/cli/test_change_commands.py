@@ -153,3 +153,15 @@ def test_a_dump_comes_back(run: Run, index: Path, tmp_path: Path, model: str) ->
     assert texts_in(run, tmp_path / "again") == texts_in(run, index)
     assert run("dump", index, "-o", tmp_path / "d.faiss").status == 0
     assert json.loads((tmp_path / "d.ids.json").read_text()) == ["a", "b", "c"]
+
+
+def test_an_update_takes_the_encoder_of_the_index_on_another_device(
+    run: Run, index: Path, tmp_path: Path
+) -> None:
+    new = lines(tmp_path / "c.jsonl", a="a boat", b="valley cheese", d="a sheep")
+    ran = run("index", new, "-o", index, "--update", "--device", "cpu", "--trust-remote-code")
+    assert ran.status == 0, ran.err
+    for option in (("--precision", "fp32"), ("--backend", "torch"), ("--pooling", "cls")):
+        ran = run("index", new, "-o", index, "--update", *option)
+        assert ran.status == 2
+        assert f"{option[0]} needs --model" in ran.err

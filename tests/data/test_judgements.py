@@ -441,3 +441,20 @@ def test_a_collection_may_have_its_judgements_as_json_lines(write: Write, tmp_pa
     write('{"_id": "q1", "text": "Who?"}\n', "beir/queries.jsonl")
     write('{"query-id": "q1", "corpus-id": "d1", "score": 1}\n', "beir/qrels/test.jsonl")
     assert read_collection(tmp_path / "beir").qrels == {"q1": {"d1": 1}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\tqid\nhow to reset\t17\nred\t18\n",
+        "id\tlang\ttext\n17\ten\thow to reset\n18\ten\tred\n",
+        "qid\tquery\n17\thow to reset\n18\tred\n",
+        "17\thow to reset\n18\tred\n",
+    ],
+)
+def test_tabbed_queries_follow_their_header(write: Write, content: str) -> None:
+    assert read_queries(write(content, "queries.tsv")) == {"17": "how to reset", "18": "red"}
+
+
+def test_a_text_of_tabbed_queries_without_a_header_may_have_tabs(write: Write) -> None:
+    assert read_queries(write("17\thow to\treset\n", "queries.tsv")) == {"17": "how to\treset"}

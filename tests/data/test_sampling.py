@@ -72,3 +72,16 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 def test_what_is_no_corpus_is_refused(corpus: Any, count: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         sample_texts(corpus, count)
+
+
+class Frame(list[Any]):
+    """What iterates over the names of its columns."""
+
+    columns = ("a", "text")
+
+
+def test_samples_are_read_as_documents_are() -> None:
+    with pytest.raises(InputTypeError, match=r"pass its rows as mappings"):
+        sample_texts(Frame(["a", "text"]), 10)
+    with pytest.raises(InputTypeError, match=r"row 2 \(int\)"):
+        sample_texts(["fine", "fine two", 5], 10)  # type: ignore[list-item]

@@ -285,3 +285,10 @@ def test_parts_of_a_split_are_read_together_and_folders_below_are_left(tmp_path:
         (tmp_path / f"{name}.tsv").write_text(f"score\tsentence1\tsentence2\n{score}\ta\tb\n")
     assert [pair.score for pair in read_sts(tmp_path, split="test").pairs] == [1, 2]
     assert [pair.score for pair in read_sts(tmp_path, split="dev").pairs] == [3]
+
+
+def test_lists_of_sub_corpora_in_a_folder_are_no_splits(tmp_path: Path) -> None:
+    rows = "score\tsentence1\tsentence2\n1\ta\tb\n4\tc\td\n"
+    (tmp_path / "test.tsv").write_text(rows)
+    (tmp_path / "test.subsets.tsv").write_text(f"{LIST}news\ttest\t1\t2\n")
+    assert len(read_sts(tmp_path).pairs) == 2

@@ -353,3 +353,10 @@ def test_a_small_p_value_is_not_shown_as_zero() -> None:
     (row,) = comparison_table(found).rows
     assert row[-1] == "< 0.0001"
     assert isinstance(found, Comparison)
+
+
+def test_results_by_other_judgements_of_the_same_queries_are_refused() -> None:
+    some = {"1": {"a": 2.0}}
+    results = [evaluate_run(some, {"1": judged}) for judged in ({"a": 1}, {"z": 1, "a": 0})]
+    with pytest.raises(InputError, match="different judgements of the same queries"):
+        compare_results(*results)

@@ -8,6 +8,7 @@ import pytest
 
 from sbertkit.data.retrieval import read_qrels, read_run
 from sbertkit.errors import InputError, InputTypeError
+from sbertkit.evaluation import compare_results, evaluate_run
 from sbertkit.evaluation.measures import DEFAULT_MEASURES, Measures
 
 GOLDEN = Path(__file__).parent / "trec_eval"
@@ -220,3 +221,20 @@ def test_names_that_are_none_are_refused(names: Any, kind: type[Exception], reas
         Measures(names)
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
+
+
+def test_counts_are_summed_without_an_interval_and_not_compared() -> None:
+    qrels = {"1": {"a": 1, "b": 2}, "2": {"a": 1}, "3": {"c": 1, "d": 0}}
+    names = ["NumQ", "NumRel", "NumRet", "NumRelRet", "AP"]
+    result = evaluate_run({"1": {"a": 2.0, "x": 1.0}, "2": {"a": 1.0}}, qrels, measures=names)
+    counts = [result.measures[name] for name in names[:-1]]
+    assert counts == [3, 4, 3, 2]
+    assert [result.intervals[name] for name in names[:-1]] == [None] * 4
+    assert list(compare_results(result, result).tests) == ["AP"]
+
+
+def test_grades_below_0_are_refused_where_they_mean_something_else() -> None:
+    qrels = {"1": {"a": 1, "b": -1}}
+    Measures(["AP", "Bpref"]).check_grades(qrels)
+    with pytest.raises(InputError, match=r"infAP: a grade of -1 was found"):
+        Measures(["AP", "infAP"]).check_grades(qrels)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sbertkit.encoder import Encoder
-from sbertkit.errors import MissingFile
+from sbertkit.errors import InputTypeError, MissingFile
 from sbertkit.evaluation import ModelCost, measure_models
 from sbertkit.evaluation import model_cost as module
 
@@ -107,3 +107,8 @@ def test_memory_is_that_of_the_process_and_not_of_its_parent() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=True
     )
     assert 5_000_000 < int(ran.stdout) < 300_000_000
+
+
+def test_one_model_instead_of_a_list_is_refused() -> None:
+    with pytest.raises(InputTypeError, match="models must be a list of folders or names"):
+        measure_models("ab", ["some text"])

@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from sbertkit.arguments import path_text
 from sbertkit.data.bad_rows import BadRow, BadRows
+from sbertkit.data.limits import MAX_LINE_BYTES
 from sbertkit.data.lines import Line, TextOptions, read_lines
 from sbertkit.data.metadata import BadRecordError, id_text
 from sbertkit.data.streams import STDIN, is_folder, source_name
 from sbertkit.data.tables import Columns, Row, has_suffix, table_of
+from sbertkit.data.tables.csv import tab_separated
 from sbertkit.data.text import has_surrogates, is_blank, printable, repair_surrogates
 from sbertkit.errors import InputError, MissingFile
 from sbertkit.progress import say
@@ -96,12 +99,14 @@ def numbered_queries(texts: Iterable[str], name: str) -> dict[int | str, str]:
 
 
 def _tabbed_rows(source: str) -> Iterator[Row | BadRow]:
-    """A row per line that is not blank, but for a header."""
+    """A row per line that is not blank; its columns are those of the header if there is one."""
     lines = (line for line in read_lines(source) if not is_blank(line.text))
-    for number, line in enumerate(lines):
-        if number == 0 and _COLUMNS.fits(line.text.split("\t")):
-            continue
-        yield _from_tabs(line)
+    for first in lines:
+        rest = chain([first], lines)
+        if _COLUMNS.fits(first.text.split("\t")):
+            yield from tab_separated(rest, _COLUMNS, source_name(source), MAX_LINE_BYTES)
+        else:
+            yield from map(_from_tabs, rest)
 
 
 def _from_tabs(line: Line) -> Row | BadRow:

@@ -161,6 +161,8 @@ def _read_split_files(
     found = find_splits(folder, _SUFFIXES)
     files: dict[str, list[Callable[[], list[str]]]] = {}
     for file_split, give in sorted(found.files.items()):
+        if file_split.endswith(".subsets"):  # lists of the sub-corpora of others
+            continue
         known = file_split if found.single else re.split(r"[-_.]", file_split)[0]  # test-news
         if found.single or split_key(known) in _KNOWN_SPLITS:
             files.setdefault(known, []).append(give)

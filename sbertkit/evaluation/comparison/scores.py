@@ -55,11 +55,19 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class QueryScores:
-    """A retrieval result: means and values per query by measure, and queries without hits."""
+    """A retrieval result.
+
+    Attributes:
+        means: By measure.
+        per_query: Values by measure and query.
+        unanswered: Queries without hits.
+        sha256: A hash over the judgements.
+    """
 
     means: Mapping[str, float]
     per_query: Mapping[str, Mapping[str, float]]
     unanswered: frozenset[str]
+    sha256: str
 
     @property
     def defined(self) -> bool:
@@ -70,11 +78,16 @@ class QueryScores:
         """Both systems' values of the measures in common, query by query.
 
         Raises:
-            InputError: Different queries, or no measure in common.
+            InputError: Different queries or judgements, or no measure in common.
         """
         queries = list(next(iter(self.per_query.values())))
         others = set(next(iter(other.per_query.values())))
         _check_same(set(queries), others, "were evaluated on")
+        if self.sha256 != other.sha256:
+            raise InputError(
+                "the systems were evaluated on different judgements of the same queries; evaluate "
+                "both on the same qrels"
+            )
         if not missing_as_zero:
             _check_same(
                 set(queries) - self.unanswered,

@@ -12,10 +12,11 @@ from sbertkit.data.streams import open_bytes, source_name
 from sbertkit.data.text import printable
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.evaluation.comparison.scores import PairScores, QueryScores, SetScores
+from sbertkit.evaluation.measures import is_count
 from sbertkit.evaluation.retrieval import RetrievalResult
 from sbertkit.evaluation.sts import PairValues, StsResult
 from sbertkit.evaluation.suites import SuiteResult
-from sbertkit.schema import as_record, parse_json
+from sbertkit.schema import Digest, as_record, parse_json
 
 _MAX_RESULT_BYTES = 2**28
 """A result has about 40 MB per measure for a million queries."""
@@ -83,6 +84,7 @@ class _Retrieval:
     measures: dict[str, float]
     per_query: dict[str, dict[str, float]]
     without_hits: list[str]
+    sha256: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,12 @@ class _Suite:
 def _of_retrieval(result: RetrievalResult | _Retrieval) -> QueryScores:
     if not result.measures.keys() <= result.per_query.keys():
         raise InputError("a measure without values per query")
-    per_query = {measure: result.per_query[measure] for measure in result.measures}
+    means = {name: mean for name, mean in result.measures.items() if not is_count(name)}
+    per_query = {measure: result.per_query[measure] for measure in means}
     queries = {frozenset(values) for values in per_query.values()}
     if len(queries) != 1 or not next(iter(queries)):
         raise InputError("measures over different queries, or none")
-    return QueryScores(result.measures, per_query, frozenset(result.without_hits))
+    return QueryScores(means, per_query, frozenset(result.without_hits), result.sha256)
 
 
 def _of_pairs(values: PairValues) -> PairScores:

@@ -70,7 +70,8 @@ def diagnosis_page(found: Diagnosis, about: Mapping[str, Any]) -> Page:
             "Candidates",
             [
                 "The score is how well two parts of a text (neighboring sentences, or halves) "
-                "find each other: the mean reciprocal rank, at most 1. The last columns show how "
+                "find each other and their text: the mean product of the two reciprocal ranks, at "
+                "most 1. The last columns show how "
                 "even the space is; they are not used, since an even space can be a bad one.",
                 f"The best {len(table.rows):,} of {len(found.candidates):,}, scored on the "
                 "selection half of the pairs; the gain is measured on the validation half.",

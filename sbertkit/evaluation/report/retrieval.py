@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from sbertkit.data.retrieval.runs import ranked
+from sbertkit.evaluation.measures import is_count
 from sbertkit.evaluation.report import figures
 from sbertkit.evaluation.report.page import Case, Page, Picture, Section, Table, lineage_of
 from sbertkit.evaluation.report.published import published_section
 from sbertkit.evaluation.retrieval import RetrievalResult
 from sbertkit.formatting import decimal, interval_text, listed, percent
+from sbertkit.retrieval.modes import DENSE
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _BINS = 20
@@ -53,7 +55,7 @@ def retrieval_page(
         documents: Texts by document id, of those of `shown_documents`, where they are known.
     """
     first = next(iter(result.measures))
-    system = about.get("index") or about.get("run") or about.get("model")
+    system = _system(about)
     headline = {
         **{name: f"{value:.4f}" for name, value in list(result.measures.items())[:4]},
         "queries": f"{result.queries:,}",
@@ -68,7 +70,7 @@ def retrieval_page(
     }
     published = None
     if about.get("split") == "test" and "nDCG@10" in result.measures:
-        measured = (str(system), percent(result.measures["nDCG@10"]))
+        measured = (system, percent(result.measures["nDCG@10"]))
         published = published_section(about.get("collection"), measured)
     sections = [
         _measures(result),
@@ -80,17 +82,33 @@ def retrieval_page(
     return Page(f"Retrieval: {system}", headline, facts, sections, lineage_of(about))
 
 
+def _system(about: Mapping[str, Any]) -> str:
+    """What was evaluated, in a few words."""
+    mode = about.get("mode", DENSE)
+    name = about.get("index") or about.get("run") or about.get("model")
+    parts = [] if name is None else [str(name)]
+    if mode != DENSE:
+        parts.append("BM25" if name is None else f"{mode} search")
+    if about.get("rerank"):
+        parts.append(f"re-ranked by {about['rerank']}")
+    return ", ".join(parts)
+
+
 def _measures(result: RetrievalResult) -> Section:
+    means = [name for name in result.measures if not is_count(name)]
     return Section(
         "Measures",
-        ["Means over the queries as trec_eval computes them, with 95 % bootstrap intervals."],
+        [
+            "Means over the queries with a relevant document, by trec_eval's own code, with 95 % "
+            "bootstrap intervals."
+        ],
         [measure_table(result)],
         [
             Picture(
                 figures.bars(
-                    list(result.measures),
-                    list(result.measures.values()),
-                    list(result.intervals.values()),
+                    means,
+                    [result.measures[name] for name in means],
+                    [result.intervals[name] for name in means],
                     x_label="mean over the queries",
                     name="measures",
                 ),

@@ -93,7 +93,7 @@ def run_suite(
 
     Missing sets are downloaded; one that is not available is left out with a warning. Each set's
     result is written to the folder at once: a later call, also for another suite, reuses those with
-    the same encoder, data and measures.
+    the same encoder, precision, backend as asked for, device, data and measures.
 
     Args:
         encoder: The encoder to evaluate.
@@ -123,6 +123,8 @@ def run_suite(
             "split": _SPLIT,
             "fingerprint": encoder.fingerprint,
             "precision": encoder.precision,
+            "backend": encoder.options.backend,
+            "device": encoder.device,
             "data": _digest(path),
             "measures": list(suite.measures) if one.task == "retrieval" else None,
         }
