@@ -31,7 +31,10 @@ def real_number(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a number, not {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise InputTypeError(f"{name} must be a number, found one with too many digits") from error
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -57,7 +60,7 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return number
 
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", re.ASCII)
+_SIZE = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", re.ASCII)
 
 
 def parse_bytes(name: str, value: int | str | None) -> int | None:

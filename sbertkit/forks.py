@@ -7,6 +7,7 @@ import weakref
 _registry = threading.RLock()
 _locks: "weakref.WeakSet[threading.RLock]" = weakref.WeakSet()
 _acquired: "list[threading.RLock]" = []
+_renewed: "weakref.WeakSet[RenewedLock]" = weakref.WeakSet()
 
 
 def fork_safe_lock() -> threading.RLock:
@@ -19,6 +20,34 @@ def fork_safe_lock() -> threading.RLock:
     with _registry:  # none appears between the moment a fork has acquired all and the fork
         _locks.add(lock)
     return lock
+
+
+class RenewedLock:
+    """A reentrant lock that a forked process finds free, and no fork waits for.
+
+    For what may take long, and what a child can do again that another thread has only begun.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        with _registry:
+            _renewed.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Makes it free in a forked process."""
+        self._lock = threading.RLock()
+
+
+def _renew_all() -> None:
+    _release_all()
+    for lock in _renewed:
+        lock.renew()
 
 
 def _acquire_all() -> None:
@@ -37,5 +66,5 @@ def _release_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_acquire_all, after_in_parent=_release_all, after_in_child=_release_all
+        before=_acquire_all, after_in_parent=_release_all, after_in_child=_renew_all
     )

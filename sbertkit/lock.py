@@ -162,18 +162,17 @@ def _acquire(target: Path, place: Callable[[], Path]) -> tuple[int, Path]:
                     folder.rmdir()
             raise
         try:
-            if not try_lock(handle):
+            locked = try_lock(handle)
+            if not locked:
                 patience.check(handle)
-                release_handle(handle)
-                time.sleep(_POLL)
-                continue
-            if is_at(handle, path) and place() == folder:
+            elif is_at(handle, path) and place() == folder:
                 _check_ours(handle, path)
                 return handle, folder
-            release_handle(handle)
         except BaseException:
             release_handle(handle)
             raise
+        release_handle(handle)
+        time.sleep(0 if locked else _POLL)
 
 
 class _Patience:

@@ -8,6 +8,7 @@ _SETTINGS = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_UPDATE_DOWNLOAD_COUNTS": "0",
     "ORT_DISABLE_TELEMETRY": "1",
+    "WANDB_ERROR_REPORTING": "false",
 }
 """Variables that libraries read when they are imported; a value that the user has set stays."""
 

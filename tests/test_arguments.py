@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sbertkit.arguments import output_file, output_folder, whole_number
+from sbertkit.arguments import (
+    output_file,
+    output_folder,
+    parse_bytes,
+    real_number,
+    whole_number,
+)
 from sbertkit.data import ReadOptions
 from sbertkit.errors import InputError, InputTypeError
 from sbertkit.training.config import TrainConfig
@@ -77,3 +83,10 @@ def test_a_folder_and_a_pipe_are_no_files_to_write(tmp_path: Path) -> None:
 def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("there")
     assert output_file(tmp_path / "link") == (tmp_path / "there").resolve()
+
+
+def test_numbers_of_too_many_digits_are_refused() -> None:
+    with pytest.raises(InputError, match="must be a size such as 2GB"):
+        parse_bytes("memory", "9" * 400)
+    with pytest.raises(InputTypeError, match="too many digits"):
+        real_number("weight", 10**400)

@@ -1,7 +1,6 @@
 """Runs a known model by its export in the user's cache, and loads the model once it is needed."""
 
 import logging
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.resolve import resolve_options
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.errors import InputError
+from sbertkit.forks import RenewedLock
 
 if TYPE_CHECKING:
     from sbertkit.encoder.torch_model import TorchModel
@@ -37,14 +37,14 @@ class CachedRuntime:
         self._exported = exported
         self._load = load
         self._torch: TorchRuntime | None = None
-        self._loading = threading.RLock()
+        self._loading = RenewedLock()
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has."""
         return {**self.__dict__, "_loading": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_loading": threading.RLock()})
+        self.__dict__.update({**state, "_loading": RenewedLock()})
 
     @property
     def _runtime(self) -> "ExportedRuntime | TorchRuntime":

@@ -8,7 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_VERSION = "sbertkit-encoder-1"
+_VERSION = "sbertkit-encoder-2"
+
+_DECISIVE = (
+    *("model_type", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
+    *("hidden_act", "layer_norm_eps"),
+)
+"""What a config says of the computation that the shapes of the weights do not show."""
+
+
+def computation(config: Any) -> dict[str, Any]:
+    """What a network does with its weights, by the names of transformers' config.
+
+    Layers that share their weights, as ALBERT's, may be run any number of times.
+    """
+    return {name: getattr(config, name, None) for name in _DECISIVE}
 
 
 def fingerprint(tensors: Mapping[str, Tensor], tokenizer_json: str, settings: Any) -> str:

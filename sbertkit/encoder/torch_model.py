@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from sbertkit.encoder.cross_encoder import (
     takes_head,
     with_new_head,
 )
-from sbertkit.encoder.fingerprint import fingerprint
+from sbertkit.encoder.fingerprint import computation, fingerprint
 from sbertkit.encoder.layout import ModelFolder, read_model_folder
 from sbertkit.encoder.library_errors import library_errors
 from sbertkit.encoder.network import Network, without_hooks
@@ -108,6 +109,7 @@ class TorchModel:
         spec = self.spec
         # These keys are hashed as well: another name would be another fingerprint.
         settings: dict[str, Any] = {
+            "network": computation(self.transformer.model.config),
             "pooling": spec.pooling,
             "layers": list(self.network.pooling.layers),
             "steps": [
@@ -157,6 +159,8 @@ class TorchModel:
     ) -> "TorchModel":
         """See `Encoder.variant`; also with another transformer of the same tokenizer."""
         transformer = transformer or self.transformer
+        if pooling.needs_end_token:  # which its tokenizer may be given, and this one's not
+            transformer = replace(transformer, tokenizer=deepcopy(transformer.tokenizer))
         network = Network(transformer, pooling, postprocessors)
         spec = _spec_of(transformer, network, self.spec.options, self.spec.prompts)
         spec = replace(spec, max_tokens=self.spec.max_tokens)

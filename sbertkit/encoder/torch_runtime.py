@@ -1,7 +1,6 @@
 """Runs a torch model: by torch itself, or by an export of it where that is faster."""
 
 import logging
-import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from sbertkit.encoder.options import LoadOptions
 from sbertkit.encoder.spec import EncoderSpec
 from sbertkit.encoder.torch_model import TorchModel, load_torch_model
 from sbertkit.errors import InputError, MissingDependency, StorageError
+from sbertkit.forks import RenewedLock
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class TorchRuntime:
         self._options = model.spec.options
         self._precision = self._options.precision
         self._export_allowed = self._options.backend != "torch"
-        self._choosing = threading.RLock()
+        self._choosing = RenewedLock()
         self._version = model.version
         self._torch: Backend | None = None
         self._export: Backend | None = None
@@ -68,7 +68,7 @@ class TorchRuntime:
         return {**self.__dict__, "_choosing": None, "_torch": None, "_export": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_choosing": threading.RLock()})
+        self.__dict__.update({**state, "_choosing": RenewedLock()})
 
     @property
     def spec(self) -> EncoderSpec:

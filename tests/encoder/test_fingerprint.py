@@ -15,6 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from sbertkit.encoder import Encoder, network
 from sbertkit.encoder.fingerprint import fingerprint
+from sbertkit.encoder.layers import with_layers
+from sbertkit.encoder.pooling import Pooling
 
 TENSORS = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([[3.0]])}
 
@@ -203,3 +205,41 @@ def test_lower_casing_changes_it(tiny_copy: Callable[..., Path]) -> None:
     before = of(folder)
     tiny_models.edit_json(folder / "sentence_bert_config.json", do_lower_case=True)
     assert of(folder) != before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_attention_heads": 4},
+        {"hidden_act": "relu"},
+        {"layer_norm_eps": 1e-3},
+    ],
+)
+def test_what_a_network_does_with_the_same_weights_matters(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    folder = tiny_models.bert(tmp_path / "bert")
+    before = of(folder)
+    tiny_models.edit_json(folder / "config.json", **changes)
+    assert of(folder) != before
+
+
+def test_how_often_shared_layers_are_run_matters(tmp_path: Path) -> None:
+    encoder = Encoder.load(tiny_models.albert(tmp_path / "albert"), pooling="mean", device="cpu")
+    fewer = with_layers(encoder, 1)
+    assert encoder.torch.transformer.layer_count > 1
+    assert fewer.fingerprint != encoder.fingerprint
+    fewer.save(tmp_path / "fewer")
+    assert Encoder.load(tmp_path / "fewer", device="cpu").fingerprint == fewer.fingerprint
+
+
+def test_a_variant_with_an_end_token_leaves_its_encoder_as_it_is(tmp_path: Path) -> None:
+    folder = tiny_models.gpt2(tmp_path / "gpt2")
+    encoder = Encoder.load(folder, pooling="mean", device="cpu")
+    before = encoder.encode(["a text", "b"])
+    last = encoder.variant(Pooling.named("eos", 0), [])
+    assert last.tokenizer.canonical_json() != encoder.tokenizer.canonical_json()
+    assert encoder.torch.compute_fingerprint() == of(folder)
+    np.testing.assert_array_equal(encoder.encode(["a text", "b"]), before)
+    encoder.save(tmp_path / "saved")
+    assert of(tmp_path / "saved") == of(folder)

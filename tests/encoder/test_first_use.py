@@ -193,3 +193,32 @@ def test_cores_follow_the_time_quota_of_the_control_group(
 
 def test_without_control_groups_there_is_no_quota(tmp_path: Path) -> None:
     assert streams.quota_cores(tmp_path) is None
+
+
+def test_a_batch_that_needs_all_cores_is_not_kept_from_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "usable_cores", lambda: 2)
+    cores = streams._Cores()
+    stop, done = threading.Event(), threading.Event()
+
+    def small() -> None:
+        while not stop.is_set():
+            with cores.acquired(1):
+                time.sleep(0.01)
+
+    def large() -> None:
+        with cores.acquired(2):
+            done.set()
+
+    others = [threading.Thread(target=small, daemon=True) for _ in range(4)]
+    for thread in others:
+        thread.start()
+    time.sleep(0.05)
+    threading.Thread(target=large, daemon=True).start()
+    assert done.wait(60)
+    stop.set()
+    for thread in others:
+        thread.join(60)
+    with cores.acquired(2):
+        assert not cores._waiting

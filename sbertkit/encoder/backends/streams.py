@@ -3,6 +3,7 @@
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -87,20 +88,29 @@ class Streams(NamedTuple):
 
 
 class _Cores:
-    """What all encoders of the process share, whatever thread calls them."""
+    """What all encoders of the process share, whatever thread calls them.
+
+    Who asks first gets them first, so that a batch that needs all is not kept from them by others.
+    """
 
     def __init__(self) -> None:
         self.count = usable_cores()
         self._free = self.count
+        self._waiting: deque[object] = deque()
         self._change = threading.Condition()
 
     @contextmanager
     def acquired(self, wanted: int) -> Iterator[None]:
         """Waits for so many cores, or all there are, and keeps them for the block."""
-        taken = min(wanted, self.count)
+        taken, ticket = min(wanted, self.count), object()
         with self._change:
-            self._change.wait_for(lambda: self._free >= taken)
-            self._free -= taken
+            self._waiting.append(ticket)
+            try:
+                self._change.wait_for(lambda: self._waiting[0] is ticket and self._free >= taken)
+                self._free -= taken
+            finally:
+                self._waiting.remove(ticket)
+                self._change.notify_all()
         try:
             yield
         finally:

@@ -14,7 +14,7 @@ from sbertkit.encoder.catalog.models import (
 from sbertkit.encoder.prompts import last_part
 from sbertkit.errors import InputError, InputTypeError
 
-_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMB]?)")
+_COUNT = re.compile(r"([0-9]{1,30}(?:\.[0-9]+)?)([KMB]?)")
 _ALIASES = {"nb": "no", "fil": "tl", "filipino": "tl"}
 """Other codes and names of languages that the table has."""
 _POWERS = {"": 0, "K": 1, "M": 2, "B": 3}
@@ -121,7 +121,8 @@ def _count(given: int | str) -> int:
     found = _COUNT.fullmatch(given.strip().upper().replace(",", ""))
     if found is None:
         raise InputError(
-            f"max_parameters (--max-params) must be a number such as 110M or 1.5B, not {given!r}"
+            "max_parameters (--max-params) must be a number such as 110M or 1.5B, not "
+            f"{given!r:.50}"
         )
     number, power = found.groups()
     return whole_number(

@@ -12,7 +12,7 @@ from pathlib import Path
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.libraries import import_library, open_backend
 from sbertkit.encoder.backends.onnx import OnnxBackend
-from sbertkit.encoder.exports.exporting import write_export
+from sbertkit.encoder.exports.exporting import check_precision, write_export
 from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest
 from sbertkit.encoder.exports.places import export_place, is_untouched
 from sbertkit.encoder.exports.probes import FEW_PROBES, MIN_COSINE, min_cosine, probe_vectors
@@ -47,10 +47,11 @@ def cached_folder(model: TorchModel, precision: str) -> Path:
     once; the first to end is kept.
 
     Raises:
-        InputError: The model cannot be exported.
+        InputError: The model cannot be exported, or not in that precision.
         MissingDependency: onnxruntime or onnx is missing.
         StorageError: It can be written neither to the cache nor to a temporary folder.
     """
+    check_precision(precision)
     import_library("onnx")
     place = export_place(model.fingerprint, precision)
     if place is not None and _is_kept(model, precision, place):

@@ -57,10 +57,7 @@ def export_model(
     calibrate: Texts | Sequence[tuple[str, str]] | None = None,
 ) -> ExportManifest:
     """Writes the export of a model; see `Encoder.export` and `Reranker.export`."""
-    if precision not in EXPORT_PRECISIONS:
-        raise InputError(
-            f"precision must be one of {', '.join(EXPORT_PRECISIONS)}, not {precision!r}"
-        )
+    check_precision(precision)
     if calibrate is not None and precision != "int8":
         raise InputError(f"calibrate is for precision int8, not for {precision}; leave it out")
     place = output_folder(folder)
@@ -71,6 +68,18 @@ def export_model(
         with staged_folder(place, last=MANIFEST_FILE) as staged:
             write_export(model, staged, precision, rows)
     return read_manifest(place)
+
+
+def check_precision(precision: str) -> None:
+    """Refuses a precision that no export has.
+
+    Raises:
+        InputError: It is one of those.
+    """
+    if precision not in EXPORT_PRECISIONS:
+        raise InputError(
+            f"precision must be one of {', '.join(EXPORT_PRECISIONS)}, not {precision!r}"
+        )
 
 
 def write_export(
