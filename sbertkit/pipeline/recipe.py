@@ -1,5 +1,6 @@
 """`run_recipe`: the steps from one's own text to a search, and a report of what each has given."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -34,6 +35,8 @@ from sbertkit.training.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from sbertkit.encoder import Encoder
+
+logger = logging.getLogger(__name__)
 
 _DEFAULT = RecipeConfig()
 _READ = ReadOptions()
@@ -256,11 +259,12 @@ class _Run:
             name: That of its folder.
             inputs: What decides it.
             work: Does it.
-            keeps: Whether its files must be as it wrote them; else it replaces what is there.
+            keeps: Whether its files must be as it wrote them; else it is an index, which must be
+                whole, and replaces what is there.
         """
         key, output = key_of(inputs), self._folder / name
         known = self._state.done(step, key)
-        if known is not None and output.is_dir():
+        if known is not None and (output.is_dir() if keeps else _is_whole(output)):
             say(f"{step}: done before, nothing has changed", shown=self._progress)
             return known
         resumes = self._state.is_begun(step, key)
@@ -434,3 +438,19 @@ class _Run:
                 for query, hits in zip(queries, found, strict=True)
             },
         }
+
+
+def _is_whole(index: Path) -> bool:
+    """Whether there is an index without damage; what is wrong is logged."""
+    from sbertkit.retrieval import verify_index
+
+    if not index.is_dir():
+        return False
+    try:
+        problems = verify_index(index)
+    except InputError as error:
+        logger.warning("%s; the index is built again", error)
+        return False
+    for problem in problems:
+        logger.warning("%s: %s; the index is built again", index / problem.file, problem.reason)
+    return not problems

@@ -291,6 +291,12 @@ class MultiVectorRun:
         for query, places in rows.items():
             found = [documents[pairs[place][1]] for place in places]
             scores[places] = max_sim(queries[query], found, mean=self._mean)
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            raise InputError(
+                f"pair {self._stats.rows + int(bad[0])}: the model gave a score that is not "
+                "finite; its weights are damaged"
+            )
         return scores
 
     def _count_lost(self, pairs: Sequence[tuple[str, str]], stats: EncodeStats) -> None:

@@ -229,6 +229,9 @@ class Reranker:
             raise InputTypeError(
                 "rank takes a list of documents; found a bare string, put it in []"
             )
+        if not isinstance(documents, Iterable):
+            found = type(documents).__name__
+            raise InputTypeError(f"rank takes a list of documents, found {found}")
         documents = list(documents)
         k = len(documents) if k is None else whole_number("k", k)
         scores = self.score([(query, one) for one in documents], activated=False, progress=progress)

@@ -22,7 +22,7 @@ from sbertkit.encoder.backends.libraries import import_library
 from sbertkit.encoder.backends.openvino import OpenvinoBackend
 from sbertkit.encoder.exports import auto_precision, probes
 from sbertkit.encoder.exports.cache import _temporary_folder, cached_backend, cached_folder
-from sbertkit.encoder.exports.chosen_precision import ChosenPrecision
+from sbertkit.encoder.exports.chosen_precision import ChosenPrecision, keep_choice
 from sbertkit.encoder.exports.manifest import MODEL_FILE, read_manifest, write_manifest
 from sbertkit.encoder.whitening import post_processed
 from sbertkit.errors import InputError, MissingDependency, NewerFormat, StorageError
@@ -416,6 +416,24 @@ def test_a_kept_precision_that_cannot_be_is_measured_again(
     found = ChosenPrecision("bf16", 2.0, 1.0)
     kept.chmod(0o666)
     assert chosen() == ("bf16" if os.name != "nt" else "fp32")
+
+
+@pytest.mark.parametrize(
+    ("backend", "possible"),
+    [("torch", {"fp32", "bf16"}), ("onnx", {"fp32", "int8"})],
+)
+def test_the_kept_precision_is_one_of_the_backend_that_is_asked_for(
+    tiny_bert: Path, cache: Path, backend: str, possible: set[str]
+) -> None:
+    loaded = Encoder.load(tiny_bert, pooling="mean", device="cpu")
+    for precision in ("int8", "bf16"):
+        found = ChosenPrecision(precision, 2.0, 1.0)
+        keep_choice(found, loaded.fingerprint, "cpu", "auto")
+        encoder = Encoder.load(
+            tiny_bert, pooling="mean", device="cpu", precision="auto", backend=backend
+        )
+        assert encoder.precision in possible
+        assert encoder.backend in (backend, "auto")
 
 
 def test_auto_makes_no_export_for_a_small_job(

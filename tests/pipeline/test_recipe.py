@@ -217,6 +217,22 @@ def test_a_damaged_model_is_made_again(
     assert [one.found for one in second.encoders] == [one.found for one in first.encoders]
 
 
+def test_a_damaged_index_is_built_again(
+    base: Path, corpus: Path, nli: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def go() -> RecipeResult:
+        return run_recipe(corpus, tmp_path / "out", nli=nli, base=base, config=RecipeConfig(**FAST))
+
+    first = go()
+    (vectors,) = (tmp_path / "out" / "index").rglob("vectors.npy")
+    vectors.write_bytes(vectors.read_bytes()[:-4] + b"1234")
+    with caplog.at_level(logging.WARNING):
+        second = go()
+    assert "the index is built again" in caplog.text
+    assert SearchIndex.verify_at(tmp_path / "out" / "index") == ()
+    assert second.index == first.index
+
+
 def test_what_cannot_be_done_is_refused_before_anything_is_written(
     base: Path, corpus: Path, nli: Path, tmp_path: Path
 ) -> None:

@@ -146,6 +146,8 @@ def test_documents_are_ranked_by_score_and_equal_ones_in_their_order(reranker: R
     assert reranker.rank(QUERIES[0], iter(documents)) == ranked
     with pytest.raises(InputTypeError, match="found a bare string"):
         reranker.rank(QUERIES[0], "a document")
+    with pytest.raises(InputTypeError, match="rank takes a list of documents, found NoneType"):
+        reranker.rank(QUERIES[0], None)  # type: ignore[arg-type]
 
 
 def test_scores_that_a_sigmoid_makes_equal_still_rank(tmp_path: Path) -> None:

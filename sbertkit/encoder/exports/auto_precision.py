@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from sbertkit.encoder.backends import BACKENDS
 from sbertkit.encoder.backends.base import Backend
 from sbertkit.encoder.backends.libraries import backends_for
 from sbertkit.encoder.exports.cache import cached_backend
@@ -28,12 +29,14 @@ _ROUNDS = 3
 def choose_precision(model: TorchModel) -> str:
     """The fastest precision whose lowest cosine to float32 is 0.9995 or more; it is logged.
 
-    Measured once per machine, model and version of the libraries; kept in the user's cache.
+    Of those that the backend that is asked for has. Measured once per machine, model, backend and
+    version of the libraries; kept in the user's cache.
     """
-    found = read_choice(model.fingerprint, model.device.type)
+    which = (model.fingerprint, model.device.type, model.spec.options.backend)
+    found = read_choice(*which)
     if found is None:
         found = _measure(model)
-        keep_choice(found, model.fingerprint, model.device.type)
+        keep_choice(found, *which)
     found.log()
     return found.precision
 
@@ -56,11 +59,14 @@ def _measure(model: TorchModel) -> ChosenPrecision:
 
 
 def _backend(model: TorchModel, precision: str) -> Backend:
-    for name in backends_for(precision, "auto") if model.device.type == "cpu" else ():
+    asked = model.spec.options.backend
+    names = backends_for(precision, asked) if model.device.type == "cpu" else ()
+    for name in names:
         with suppress(SbertkitError):  # another one may do
-            return cached_backend(model, precision, name)
-    if precision == "int8":
-        raise InputError("no library here runs an export in 8 bits")
+            if precision in BACKENDS[name].precisions:
+                return cached_backend(model, precision, name)
+    if asked not in ("auto", "torch") or precision == "int8":
+        raise InputError(f"no library here runs an export in {precision}")
     return model.backend(precision)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from sbertkit.encoder.exports.places import cache_key
+from sbertkit.encoder.exports.places import cache_key, installed_version
 from sbertkit.errors import InputError, StorageError
 from sbertkit.files import read_regular
 from sbertkit.schema import read_record
@@ -43,9 +43,15 @@ class ChosenPrecision:
         )
 
 
-def read_choice(fingerprint: str, device: str) -> ChosenPrecision | None:
-    """What was chosen for an encoder, if it is kept by this user, and possible."""
-    path = _place(fingerprint, device)
+def read_choice(fingerprint: str, device: str, backend: str) -> ChosenPrecision | None:
+    """What was chosen for an encoder, if it is kept by this user, and possible.
+
+    Args:
+        fingerprint: That of the encoder.
+        device: The kind of device.
+        backend: The backend that is asked for, or ``auto``.
+    """
+    path = _place(fingerprint, device, backend)
     try:
         if path is None or not is_private(path):
             return None
@@ -55,9 +61,9 @@ def read_choice(fingerprint: str, device: str) -> ChosenPrecision | None:
     return found if found.precision in ("fp32", *CANDIDATES.get(device, ())) else None
 
 
-def keep_choice(found: ChosenPrecision, fingerprint: str, device: str) -> None:
+def keep_choice(found: ChosenPrecision, fingerprint: str, device: str, backend: str) -> None:
     """Writes what was chosen, where that is possible; else it is measured again the next time."""
-    path = _place(fingerprint, device)
+    path = _place(fingerprint, device, backend)
     if path is None:
         return
     try:
@@ -67,7 +73,8 @@ def keep_choice(found: ChosenPrecision, fingerprint: str, device: str) -> None:
         without_cache(path, str(error))
 
 
-def _place(fingerprint: str, device: str) -> Path | None:
+def _place(fingerprint: str, device: str, backend: str) -> Path | None:
     machine = [platform.node(), platform.machine(), device, os.cpu_count()]
+    which = [fingerprint, backend, installed_version("openvino")]
     folder = cache_folder("precisions")
-    return None if folder is None else folder / f"{cache_key(fingerprint, *machine)}.json"
+    return None if folder is None else folder / f"{cache_key(*which, *machine)}.json"

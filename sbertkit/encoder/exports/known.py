@@ -98,7 +98,7 @@ def _open_chosen(options: LoadOptions, source: ModelSource) -> ExportedRuntime |
     """As `open_known`, in the precision that ``auto`` stands for, once that was measured."""
     for precision in EXPORT_PRECISIONS:
         known = _read(_place(options, source, precision))
-        chosen = None if known is None else read_choice(known.fingerprint, "cpu")
+        chosen = None if known is None else read_choice(known.fingerprint, "cpu", options.backend)
         if chosen is not None and backends_for(chosen.precision, options.backend):
             runtime = open_known(replace(options, precision=chosen.precision), source)
             if runtime is not None:

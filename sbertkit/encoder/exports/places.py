@@ -13,7 +13,7 @@ _LIBRARIES = ("sbertkit", "torch", "transformers", "tokenizers", "onnxruntime")
 
 def cache_key(*parts: object) -> str:
     """A name that these parts, as JSON can hold them, and the versions of the libraries decide."""
-    versions = {name: _version(name) for name in _LIBRARIES}
+    versions = {name: installed_version(name) for name in _LIBRARIES}
     content = json.dumps([*parts, versions], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -35,7 +35,8 @@ def is_untouched(folder: Path) -> bool:
     return names == set(EXPORT_FILES) and all(map(is_private, (folder, *places)))
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """The version of a package; ``None`` if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
