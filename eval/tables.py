@@ -1096,7 +1096,7 @@ def retrieval_training_table(entries: Figures) -> str:
     """nDCG@10 of the base, the trained encoder and the merged one."""
     runs = [one for key, one in entries.items() if key != "base"]
     ways = {"the base": [entries["base"]["base"]]}
-    ways |= {name: [run[name] for run in runs] for name in ("trained", "merged")}
+    ways |= {name: [run[name] for run in runs] for name in ("trained", "merged") if runs}
     sets = list(entries["base"]["base"])
     rows = [
         (
@@ -1106,10 +1106,12 @@ def retrieval_training_table(entries: Figures) -> str:
         )
         for title, found in ways.items()
     ]
+    shown = f"{markdown(('encoder', *sets, 'mean'), rows)}\n\nnDCG@10 times 100"
+    if not runs:
+        return f"{shown}."
     return (
-        f"{markdown(('encoder', *sets, 'mean'), rows)}\n\nnDCG@10 times 100, mean ± sample "
-        f"deviation over {len(runs)} seeds of {runs[0]['steps']} steps; merged is the mean of the "
-        "weights before and after."
+        f"{shown}, mean ± sample deviation over {len(runs)} seeds of {runs[0]['steps']} steps; "
+        "merged is the mean of the weights before and after."
     )
 
 
@@ -1318,6 +1320,20 @@ def _long_texts(results: Mapping[str, Figures]) -> str:
     )
 
 
+def _strategies(results: Mapping[str, Figures]) -> str:
+    found: dict[str, dict[str, list[float]]] = {}
+    for key, figures in results["fine_tuning"].items():
+        table, _, rest = key.partition(": ")
+        if table == "strategies":
+            rows, name, _ = rest.split(": ")
+            found.setdefault(rows, {}).setdefault(name, []).append(figures["spearman"]["stsb test"])
+    return "; ".join(
+        f"STS-B test, {rows}: "
+        + ", ".join(f"{name} {statistics.mean(scores):.2f}" for name, scores in of_rows.items())
+        for rows, of_rows in found.items()
+    )
+
+
 CLAIMS: dict[str, tuple[str, Callable[[Mapping[str, Figures]], str]]] = {
     "BERT's CLS vector is poor for single sentences, mean pooling is better, and better still "
     "once fine-tuned": (
@@ -1352,10 +1368,19 @@ CLAIMS: dict[str, tuple[str, Callable[[Mapping[str, Figures]], str]]] = {
         "measured: no trained model was at hand",
         _long_texts,
     ),
+    "Full fine-tuning suits much data, frozen lower layers little, progressive unfreezing what is "
+    "in between; lower layers want smaller rates": (
+        "refuted on 1,000 and 10,000 rows of NLI (one seed): frozen layers and progressive "
+        "unfreezing lose at both sizes, smaller rates of lower layers a little; LoRA is above full "
+        "fine-tuning at both; 60,000 rows were not measured",
+        _strategies,
+    ),
 }
 """By the claim our verdict, and what shows the figures behind it."""
 
-CLAIMS_FROM = ("train_nli", "pooling", "isotropy", "post_processing", "long_documents")
+CLAIMS_FROM = (
+    *("train_nli", "pooling", "isotropy", "post_processing", "long_documents", "fine_tuning"),
+)
 
 TABLES: dict[str, Callable[[Figures], str]] = {
     "encode": encode_table,
