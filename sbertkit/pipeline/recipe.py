@@ -145,7 +145,7 @@ class _Given:
         return Trial(list(drawn.pairs.values()), dev, self.collections, identity)
 
     def encoder(self, config: RecipeConfig) -> "Encoder":
-        """The base, with the pooling that is trained.
+        """The base as it is, with the pooling that it declares.
 
         Raises:
             InputError: It cannot be loaded, or the task does not suit it.
@@ -154,7 +154,6 @@ class _Given:
 
         encoder = Encoder.load(
             self.base,
-            pooling=config.pooling,
             device=config.device,
             trust_remote_code=config.trust_remote_code,
         )

@@ -137,12 +137,16 @@ def quantize_model(source: Path, path: Path, batches: Iterable[Batch]) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keeps what exporters say of their inner workings off the screen."""
+
+    def is_error(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR
+
+    # Quantization speaks to the root logger itself, whose filter is asked for nothing else.
     root = logging.getLogger()
-    level = root.level
     with quiet_transformers(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        root.setLevel(logging.ERROR)  # quantization speaks to the root logger
+        root.addFilter(is_error)
         try:
             yield
         finally:
-            root.setLevel(level)
+            root.removeFilter(is_error)
