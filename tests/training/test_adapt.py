@@ -416,6 +416,13 @@ def test_a_corpus_without_words_of_several_tokens_is_refused(base: Path, tmp_pat
     path = tmp_path / "letters.txt"
     path.write_text("\n".join(f"{a} {b}" for a in "abcdef" for b in "xyz") + "\n", encoding="utf-8")
     refused("no word of the corpus has more than one token", base, path, task="wwm")
+    similar = MaskedWords(similar=True)  # of single tokens too
+    found = adapt(base, path, tmp_path / "out", task=similar, config=config(max_steps=1))
+    assert found.steps == 1
+
+
+def test_batches_of_one_text_teach_nothing_of_dropout_pairs(base: Path, corpus: Path) -> None:
+    refused("no batch has two", base, corpus, task="simcse", config=config(batch_size=1))
 
 
 def test_settings_that_do_not_apply_are_refused(base: Path, corpus: Path, tmp_path: Path) -> None:
@@ -442,7 +449,9 @@ def test_a_head_of_another_size_is_refused(base: Path, corpus: Path, tmp_path: P
     tokenizer = transformers.BertTokenizer(vocab=vocab, model_max_length=POSITIONS)
     folder = write(tmp_path / "small", seeded(small, transformers.BertModel), tokenizer)
     (tmp_path / "one" / "pretraining").rename(folder / "pretraining")
-    refused("expected weights of the shapes.*remove the file", folder, corpus)
+    with pytest.raises(InputError, match=r"expected \S+ of the shape .*remove the file") as caught:
+        adapt(folder, corpus, tmp_path / "two", config=config())
+    assert len(str(caught.value)) < 500
 
 
 # --- the command

@@ -1,6 +1,7 @@
 """Which tokens pretraining masks, by what they are replaced, and how that is repeated."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,10 @@ def test_spans_are_runs_of_whole_words_of_those_lengths() -> None:
     task, spans = MaskedSpans(mask=0.1), []
     for _ in range(3_000):
         words = np.r_[-1, np.arange(400), -1]
-        for unit in task.units(words, random):
+        units = sorted(task.units(words, random), key=lambda unit: unit.places[0])
+        for unit, after in pairwise(units):
+            assert after.places[0] > unit.after, "the token beside a span is not hidden"
+        for unit in units:
             assert (np.diff(unit.places) == 1).all()
             assert (unit.before, unit.after) == (unit.places[0] - 1, unit.places[-1] + 1)
             spans.append(len(unit.places))

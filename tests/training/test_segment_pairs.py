@@ -152,6 +152,25 @@ def test_documents_of_one_segment_are_left_out_and_counted(encoder: Encoder) -> 
     assert pairs.left_out == {"since they have a single segment": 2}
 
 
+def test_no_length_tells_true_pairs_from_others(tmp_path: Path) -> None:
+    folder = tiny_models.bert(tmp_path / "model")
+    encoder = Encoder.load(folder, pooling="mean", device="cpu", max_tokens=60)
+    random = np.random.default_rng(8)
+    texts = [
+        [" ".join(random.choice(_WORDS, random.integers(1, 9))) + "." for _ in range(size)]
+        for size in random.integers(5, 60, 80)
+    ]
+    pairs = pairs_of(NextSegment(), encoder, texts)
+    made = [
+        pairs.example(n, Draws(SEED, epoch)) for n in range(len(pairs.tokens)) for epoch in (1, 2)
+    ]
+    lengths = np.array([len(one.ids) for one in made])
+    labels = np.array([one.label for one in made])
+    assert lengths.max() <= 60
+    accuracies = [np.mean((lengths < limit) == (labels == FALSE)) for limit in range(20, 61)]
+    assert max(max(accuracies), 1 - min(accuracies)) < 0.55
+
+
 def test_a_pair_without_a_negative_keeps_its_own_second_segment(encoder: Encoder) -> None:
     none = pairs_of(NextSegment(), encoder, [["a.", "b."], ["c.", "b."]])
     assert not any(none.example(0, Draws(SEED, epoch)).label for epoch in range(30))

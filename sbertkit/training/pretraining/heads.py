@@ -299,10 +299,13 @@ def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
         except (OSError, ValueError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"{path}: the head cannot be read: {reason}") from error
-        if shapes(weights) != shapes(module.state_dict()):
+        expected, given = shapes(module.state_dict()), shapes(weights)
+        if given != expected:
+            one = min(key for key in {*expected, *given} if expected.get(key) != given.get(key))
             raise InputError(
-                f"{path}: expected weights of the shapes {shapes(module.state_dict())}, found "
-                f"{shapes(weights)}; remove the file to begin with a new head"
+                f"{path}: expected {one} of the shape {expected.get(one)}, found {given.get(one)}; "
+                "give the options that it was trained with, or remove the file to begin with a new "
+                "head"
             )
         if not all(tensor.isfinite().all() for tensor in weights.values()):
             raise InputError(f"{path}: weights that are not finite; remove the file")

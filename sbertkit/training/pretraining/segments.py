@@ -1,5 +1,6 @@
 """Documents as pairs of segments, which are runs of consecutive sentences."""
 
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -22,7 +23,7 @@ Source: Devlin et al. 2019, BERT, appendix A.2, and its ``short_seq_prob``; Lan 
     section 4.1.
 """
 _TRIES = 64
-"""So many segments of other documents are drawn before a pair gets its own second one."""
+"""So many segments of other documents are drawn for a pair."""
 
 
 class Pair(NamedTuple):
@@ -174,28 +175,26 @@ class SegmentPairs(Pieces):
 
         Second segments are drawn as they are for the runs that they are of, so that they are of
         the same kind, but for those whose first sentence follows the last one of the first segment
-        in any document. None where 64 draws give no other.
+        in any document. Of 64 that are drawn the one is taken that is about as long as the own
+        second one, so that no length tells the pairs apart. None where none is another.
         """
         run = self._runs[number]
         at = int(random.integers(1, len(run.ends)))
-        first, _ = run.divided(at)
-        room = self._room - len(first.ids)
-        best = None
+        first, own = run.divided(at)
+        best, least = None, sys.maxsize
         for _ in range(_TRIES):
             other = self._runs[int(random.integers(len(self._runs)))]
             start = int(random.integers(1, len(other.ends)))
-            follows = _key(run.sentence(at - 1), other.sentence(start)) in self._follows
-            if other.document == run.document or follows:
+            difference = abs(len(other.tokens.ids) - int(other.ends[start - 1]) - len(own.ids))
+            if difference >= least or other.document == run.document:
                 continue
-            second = other.divided(start)[1]
-            if best is None or len(second.ids) < len(best.ids):
-                best = second
-            if len(second.ids) <= room:
-                return first, second
+            if _key(run.sentence(at - 1), other.sentence(start)) in self._follows:
+                continue
+            best, least = other.divided(start)[1], difference
         if best is None:
             return first, None
-        count = min(room, len(best.ids))
-        return first, Bare(best.ids[:count], best.words[:count])
+        room = self._room - len(first.ids)
+        return first, Bare(best.ids[:room], best.words[:room])
 
 
 def _key(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> int:

@@ -9,10 +9,12 @@ from sbertkit.settings import setting
 from sbertkit.training.pretraining.tasks.base import PretrainingTask, TaskLoss
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from torch import Tensor, nn
 
     from sbertkit.encoder import Encoder
-    from sbertkit.training.examples import Int64
+    from sbertkit.training.examples import Examples, Int64
     from sbertkit.training.pretraining.draws import Draws
     from sbertkit.training.pretraining.pieces import Pieces
 
@@ -60,6 +62,18 @@ class DropoutPairs(PretrainingTask):
         from torch import nn
 
         return nn.ModuleDict()
+
+    def check_batches(self, examples: "Examples", batches: "Iterable[Sequence[int]]") -> None:
+        """Nothing, if some batch has two texts.
+
+        Raises:
+            InputError: None has, so that the loss is 0 whatever the vectors are.
+        """
+        if all(len(set(examples.texts[list(rows), 0].tolist())) < 2 for rows in batches):
+            raise InputError(
+                f"the task {self.name} tells each text of a batch from the others, but no batch "
+                "has two; raise batch_size (--batch-size) or batch_tokens (--batch-tokens)"
+            )
 
     def batch(self, pieces: "Pieces", numbers: "Int64", draws: "Draws") -> "dict[str, Tensor]":
         """Padded texts, and ``keys`` that are equal for the same text, (B,)."""

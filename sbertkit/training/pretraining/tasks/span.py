@@ -27,7 +27,8 @@ class MaskedSpans(MaskingTask):
     The loss is ``mean over i in M of -log p(x_i; h_i) - log p(x_i; h[s-1], h[e+1], p[i-s+1])``
     over the chosen tokens: what `MaskedTokens` has, and the span boundary objective, which predicts
     a token of the span from s to e by the token vectors h before and after the span, and by its
-    position p in it. The last span is shortened to what is left of the share.
+    position p in it. The last span is shortened to what is left of the share. Between two spans a
+    word is left, while there is room, so that the tokens beside them are not hidden.
 
     Source: Joshi et al. 2020, SpanBERT, section 3.1 (p = 0.2, at most 10 words, mean 3.8) and
         section 3.2.
@@ -75,11 +76,14 @@ class MaskedSpans(MaskingTask):
         starts = np.flatnonzero((words >= 0) & np.r_[True, words[1:] != words[:-1]])
         sizes = np.bincount(words[words >= 0])[words[starts]] if len(starts) else starts
         free = np.ones(len(starts), np.bool_)
+        apart = free.copy()  # neither chosen nor beside a span
         joined = np.r_[False, starts[1:] == starts[:-1] + sizes[:-1]]  # no special token between
         chosen = []
         while left > 0:
-            begin, count = _place(free, joined, int(self.lengths(random, 1)[0]), random)
+            length = int(self.lengths(random, 1)[0])
+            begin, count = _place(apart if apart.any() else free, joined, length, random)
             free[begin : begin + count] = False
+            apart[max(0, begin - 1) : begin + count + 1] = False
             taken = 0
             for size in sizes[begin : begin + count]:
                 if taken + size > left:

@@ -45,7 +45,9 @@ class MaskedWords(MaskingTask):
     source: ClassVar[str] = "Cui et al. 2021, section 3"
 
     def check_pieces(self, pieces: "Pieces") -> None:
-        """Nothing, if some word has several tokens."""
+        """Nothing, if some word has several tokens, or words are replaced by similar ones."""
+        if self.similar:
+            return
         for words in pieces.words:
             own = words[words >= 0]
             if (own[1:] == own[:-1]).any():
