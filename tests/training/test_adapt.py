@@ -121,15 +121,16 @@ def test_the_loss_on_held_out_texts_falls(
 ) -> None:
     if task in ("nsp", "sop"):
         corpus.write_text(numbered_lines(), encoding="utf-8")
-    rate = {"simcse": 5e-4, "nsp": 2e-3, "sop": 2e-3}.get(task, 5e-3)
-    settings = config(batch_size=32, max_steps=80, learning_rate=rate, held_out=0.2)
+    rate = {"simcse": 5e-4, "nsp": 3e-3, "sop": 2e-3}.get(task, 5e-3)
+    steps = 300 if task == "nsp" else 80  # it has to compare the topics of both segments
+    settings = config(batch_size=32, max_steps=steps, learning_rate=rate, held_out=0.2)
     output = tmp_path / "out"
     result = adapt(base_of(task), corpus, output, task=task, pooling="mean", config=settings)
     before, after = held_out(result)
     assert after["held_out_loss"] < 0.7 * before["held_out_loss"]
     assert after["held_out_accuracy"] >= before["held_out_accuracy"]
     logged = [row for row in result.log if "held_out_loss" in row]
-    assert [row["step"] for row in logged] == [0, 80]
+    assert [row["step"] for row in logged] == [0, steps]
     assert logged[-1]["held_out_loss"] == pytest.approx(after["held_out_loss"], rel=1e-4)
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "Held-out texts" in card
