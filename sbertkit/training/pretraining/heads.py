@@ -303,9 +303,9 @@ def load_task_heads(head: nn.Module, folder: Path) -> list[str]:
         if given != expected:
             one = min(key for key in {*expected, *given} if expected.get(key) != given.get(key))
             raise InputError(
-                f"{path}: expected {one} of the shape {expected.get(one)}, found {given.get(one)}; "
-                "give the options that it was trained with, or remove the file to begin with a new "
-                "head"
+                f"{path}: {one}: expected {expected.get(one, 'no such weights')}, found "
+                f"{given.get(one, 'no such weights')}; give the options that it was trained with, "
+                "or remove the file to begin with a new head"
             )
         if not all(tensor.isfinite().all() for tensor in weights.values()):
             raise InputError(f"{path}: weights that are not finite; remove the file")
