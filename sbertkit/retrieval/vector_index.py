@@ -245,12 +245,9 @@ def _kind_of(manifest: Manifest, chosen: IndexKind, entry: SegmentEntry) -> Inde
     """The kind for a segment of an index for which a kind was chosen."""
     if manifest.trained is not None:
         return manifest.trained.kind
-    clusters = manifest.clusters
-    if clusters is not None and clusters > entry.rows:
-        clusters = None
     if manifest.factory is not None:
         return chosen
-    return type(chosen).for_count(entry.rows, clusters)
+    return type(chosen).for_count(entry.rows, manifest.wish.clusters_for(entry.rows))
 
 
 def _sample(root: Path, manifest: Manifest, count: int) -> Vectors:

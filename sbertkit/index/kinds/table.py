@@ -96,6 +96,10 @@ class KindWish:
                 f"choose at most {count}, for instance {works}"
             )
 
+    def clusters_for(self, count: int) -> int | None:
+        """The clusters that were asked for; ``None`` for the default, also with fewer vectors."""
+        return None if self.clusters is None or self.clusters > count else self.clusters
+
     def choose(self, count: int, dim: int) -> IndexKind:
         """The kind for an index of so many vectors of this size, with its settings.
 
@@ -119,9 +123,7 @@ class KindWish:
 
     def _usable(self, count: int, dim: int) -> Sequence[IndexKind]:
         """The kinds that were asked for, the best for so many vectors first."""
-        clusters = self.clusters
-        if clusters is not None and clusters > count:
-            clusters = None
+        clusters = self.clusters_for(count)
         if self.factory is not None:
             return [Factory(self.factory)]
         if self.kind not in ("auto", IvfPq.name):
