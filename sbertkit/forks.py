@@ -40,8 +40,11 @@ class RenewedLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Makes it free in a forked process."""
-        self._lock = threading.RLock()
+        """Makes it free in a forked process, unless the thread that forked holds it."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
 
 
 def _renew_all() -> None:

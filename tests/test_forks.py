@@ -39,3 +39,18 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
     with lock:
         pass
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_lock_that_the_forking_thread_holds_is_its_own_in_the_child() -> None:
+    lock = RenewedLock()
+    with lock:
+        child = os.fork()
+        if child == 0:
+            try:
+                lock.__exit__()
+                os._exit(0)
+            finally:
+                os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
