@@ -54,7 +54,7 @@ WEIGHTS = [
 ]
 """What decides the trained weights, and the speed of training, without the tasks of `adapt`.
 
-The guard decides neither, but whether a run goes on.
+The guard decides neither, but whether a run continues.
 """
 
 RESUMING = [*WEIGHTS, *_files("encoder", "layout", "saving", "settings")]

@@ -304,3 +304,17 @@ def test_the_hardest_queries_show_what_was_returned_and_what_is_relevant() -> No
         assert expected in words
     assert words.index("none: RR") < words.index("hard: RR") < words.index("easy: RR")
     assert "word " * 60 not in words
+
+
+@pytest.mark.parametrize(
+    ("about", "title"),
+    [
+        ({"mode": "lexical"}, "BM25"),
+        ({"model": "m", "mode": "dense"}, "m"),
+        ({"model": "m", "mode": "hybrid", "rerank": "r"}, "m, hybrid search, re-ranked by r"),
+        ({"index": "i", "model": "m", "mode": "lexical"}, "i, lexical search"),
+    ],
+)
+def test_a_retrieval_report_names_all_that_was_evaluated(about: dict[str, Any], title: str) -> None:
+    result = evaluate_run({"1": {"a": 1.0}}, {"1": {"a": 1}})
+    assert retrieval_page(result, about).title == f"Retrieval: {title}"

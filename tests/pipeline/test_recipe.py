@@ -2,6 +2,7 @@
 
 import logging
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,9 +204,9 @@ def test_a_training_that_ended_before_it_was_noted_is_not_done_again(
 def test_a_damaged_model_is_made_again(
     base: Path, corpus: Path, nli: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def go() -> RecipeResult:
-        return run_recipe(corpus, tmp_path / "out", nli=nli, base=base, config=RecipeConfig(**FAST))
-
+    go = partial(
+        run_recipe, corpus, tmp_path / "out", nli=nli, base=base, config=RecipeConfig(**FAST)
+    )
     first = go()
     weights = tmp_path / "out" / "trained" / "model.safetensors"
     good = weights.read_bytes()
@@ -220,9 +221,9 @@ def test_a_damaged_model_is_made_again(
 def test_a_damaged_index_is_built_again(
     base: Path, corpus: Path, nli: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def go() -> RecipeResult:
-        return run_recipe(corpus, tmp_path / "out", nli=nli, base=base, config=RecipeConfig(**FAST))
-
+    go = partial(
+        run_recipe, corpus, tmp_path / "out", nli=nli, base=base, config=RecipeConfig(**FAST)
+    )
     first = go()
     (vectors,) = (tmp_path / "out" / "index").rglob("vectors.npy")
     vectors.write_bytes(vectors.read_bytes()[:-4] + b"1234")

@@ -101,12 +101,14 @@ def numbered_queries(texts: Iterable[str], name: str) -> dict[int | str, str]:
 def _tabbed_rows(source: str) -> Iterator[Row | BadRow]:
     """A row per line that is not blank; its columns are those of the header if there is one."""
     lines = (line for line in read_lines(source) if not is_blank(line.text))
-    for first in lines:
-        rest = chain([first], lines)
-        if _COLUMNS.fits(first.text.split("\t")):
-            yield from tab_separated(rest, _COLUMNS, source_name(source), MAX_LINE_BYTES)
-        else:
-            yield from map(_from_tabs, rest)
+    first = next(lines, None)
+    if first is None:
+        return
+    every = chain([first], lines)
+    if _COLUMNS.fits(first.text.split("\t")):
+        yield from tab_separated(every, _COLUMNS, source_name(source), MAX_LINE_BYTES)
+    else:
+        yield from map(_from_tabs, every)
 
 
 def _from_tabs(line: Line) -> Row | BadRow:

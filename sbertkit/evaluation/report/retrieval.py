@@ -79,7 +79,8 @@ def retrieval_page(
         _missing(result),
         _hardest(result, queries, documents),
     ]
-    return Page(f"Retrieval: {system}", headline, facts, sections, lineage_of(about))
+    title = f"Retrieval: {system}" if system else "Retrieval"
+    return Page(title, headline, facts, sections, lineage_of(about))
 
 
 def _system(about: Mapping[str, Any]) -> str:

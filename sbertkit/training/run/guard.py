@@ -220,12 +220,11 @@ class Guard:
         rising = now >= self.last_cosine or now > 1 - (1 - COLLAPSE_BOUND) / 2
         # A base near 1 has no room for the whole rise: half of what is left counts then.
         bound = max(COLLAPSE_BOUND, min(start + _RISE, (1 + start) / 2))
-        ranks = self.first.effective_rank, snapshot.effective_rank
-        if now <= bound or not rising or not _lost_directions(*ranks):
+        before, rank = self.first.effective_rank, snapshot.effective_rank
+        if now <= bound or not rising or not _lost_directions(before, rank):
             return None
-        fallen = (
-            "" if None in ranks else " and an effective rank of {1:.1f} ({0:.1f})".format(*ranks)
-        )
+        known = before is not None and rank is not None
+        fallen = f" and an effective rank of {rank:.1f} ({before:.1f})" if known else ""
         return (
             f"collapse: random pairs of texts have a mean cosine of {now:.3f} (before training "
             f"{start:.3f}, bound {COLLAPSE_BOUND}){fallen}, so that all texts look the same; lower "
